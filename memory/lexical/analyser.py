@@ -46,7 +46,7 @@ _MONTHS = (
     "december dezember décembre diciembre",
 )
 # PyStemmer objects are not thread-safe.
-_own = threading.local()
+_thread_local = threading.local()
 
 
 def analyse(text: str) -> list[str]:
@@ -55,9 +55,9 @@ def analyse(text: str) -> list[str]:
     return _terms(words, _language_of(words))[:MAX_TERMS]
 
 
-def date_terms(said: datetime) -> list[str]:
+def date_terms(day: datetime) -> list[str]:
     """Return the terms that name a day: the day of the month, the month in four languages, and the year."""
-    return list(_terms_of_day(said.year, said.month, said.day))
+    return list(_terms_of_day(day.year, day.month, day.day))
 
 
 @lru_cache(maxsize=10_000)
@@ -72,12 +72,12 @@ def query_terms(text: str) -> dict[str, str]:
     """
     words = _words(text)
     language = _language_of(words)
-    asked: dict[str, str] = {}
+    terms: dict[str, str] = {}
     for word in words:
         if word.casefold() not in STOP_WORDS[language]:
             for term in _terms([word], language):
-                asked.setdefault(term, word if len(word) <= _MAX_TERM_LENGTH else term)
-    return asked
+                terms.setdefault(term, word if len(word) <= _MAX_TERM_LENGTH else term)
+    return terms
 
 
 def detect_language(text: str) -> str:
@@ -108,9 +108,9 @@ def _terms(words: Iterable[str], language: str) -> list[str]:
 @lru_cache(maxsize=50_000)
 def stem(word: str, language: str) -> str:
     """Return the term of a case-folded word; `language` is a key of STOP_WORDS."""
-    if not hasattr(_own, "stemmers"):
-        _own.stemmers = {name: Stemmer.Stemmer(name) for name in STOP_WORDS}
-    stemmed: str = _own.stemmers[language].stemWord(word)
+    if not hasattr(_thread_local, "stemmers"):
+        _thread_local.stemmers = {name: Stemmer.Stemmer(name) for name in STOP_WORDS}
+    stemmed: str = _thread_local.stemmers[language].stemWord(word)
     if stemmed.isascii():
         return stemmed
     return "".join(char for char in unicodedata.normalize("NFKD", stemmed) if not unicodedata.combining(char))

@@ -32,50 +32,52 @@ class QueryTerm:
     is_prefix: bool = False
 
 
-def idf(documents: int, holding: int) -> float:
-    """Return the weight of a term that `holding` of `documents` contain; the corpus size is at least MIN_DOCUMENTS."""
-    return math.log(1 + (max(documents, holding, MIN_DOCUMENTS) - holding + 0.5) / (holding + 0.5))
+def idf(documents: int, document_frequency: int) -> float:
+    """Return the weight of a term in `document_frequency` of `documents` texts; at least MIN_DOCUMENTS texts are assumed."""
+    return math.log(
+        1 + (max(documents, document_frequency, MIN_DOCUMENTS) - document_frequency + 0.5) / (document_frequency + 0.5)
+    )
 
 
-def frequencies(asked: Sequence[QueryTerm], texts: Sequence[str]) -> Numbers:
+def frequencies(query_terms: Sequence[QueryTerm], texts: Sequence[str]) -> Numbers:
     """Return how often each text contains each query term, shape (texts, terms).
 
     `texts` are terms separated by spaces.
     """
-    looked_for = [(column, ask.term, _between_spaces(ask)) for column, ask in enumerate(asked)]
-    found = np.zeros((len(texts), len(asked)))
+    patterns = [(column, query_term.term, _pattern(query_term)) for column, query_term in enumerate(query_terms)]
+    counts = np.zeros((len(texts), len(query_terms)))
     for row, text in enumerate(texts):
         padded = ""
-        for column, term, between in looked_for:
+        for column, term, pattern in patterns:
             # Most texts contain few of the terms. This check takes half the time of counting.
             if term in text:
                 # Double the spaces, because adjacent matches cannot share one: a repeated word would count once.
                 padded = padded or f" {text.replace(' ', '  ')} "
-                found[row, column] = padded.count(between)
-    return found
+                counts[row, column] = padded.count(pattern)
+    return counts
 
 
-def matching_terms(text: str, asked: Iterable[QueryTerm]) -> list[QueryTerm]:
+def matching_terms(text: str, query_terms: Iterable[QueryTerm]) -> list[QueryTerm]:
     """Return the query terms that occur in a text, given as terms separated by spaces."""
     padded = f" {text} "
-    return [ask for ask in asked if _between_spaces(ask) in padded]
+    return [query_term for query_term in query_terms if _pattern(query_term) in padded]
 
 
-def _between_spaces(ask: QueryTerm) -> str:
-    return f" {ask.term}" if ask.is_prefix else f" {ask.term} "
+def _pattern(query_term: QueryTerm) -> str:
+    return f" {query_term.term}" if query_term.is_prefix else f" {query_term.term} "
 
 
-def normalised_scores(asked: Sequence[QueryTerm], tf: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
+def normalised_scores(query_terms: Sequence[QueryTerm], tf: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
     """Return lexical scores from 0 to 1, shape (texts,), relative to the maximum possible score.
 
     The score is the mean of BM25 and the total idf of the matching terms, both divided by the total idf of all query
     terms. So a chance match scores low. `tf` has shape (texts, terms), `lengths` (texts,).
     """
-    weights = np.array([ask.idf for ask in asked])
+    weights = np.array([query_term.idf for query_term in query_terms])
     if not weights.sum():
         return np.zeros(len(lengths))
     norm = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
-    said = (tf / (tf + norm[:, None])) @ weights
+    bm25 = (tf / (tf + norm[:, None])) @ weights
     covered = (tf > 0) @ weights
-    result: Numbers = (said + covered) / 2 / weights.sum()
+    result: Numbers = (bm25 + covered) / 2 / weights.sum()
     return result

@@ -14,14 +14,14 @@ from memory.lexical.bm25 import QueryTerm, idf
 
 # Limits for a long message: look up its longest words, and search the rarest of these. They carry its subject.
 _MAX_COUNTED_TERMS = 48
-_MAX_ASKED_TERMS = 24
+_MAX_QUERY_TERMS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
     """An analysed query.
 
-    `asked` are the weighted terms and `counts` the numbers of rows that contain them. `mean_length` is the reference
+    `asked` holds the weighted terms and `counts` the number of rows that contain each. `mean_length` is the reference
     length for BM25. `unseen_idf` is the weight of a term that no row contains.
     """
 
@@ -37,56 +37,58 @@ def build_lexical_query(text: str, spaces: Iterable[uuid.UUID]) -> LexicalQuery:
     if len(terms) > _MAX_COUNTED_TERMS:
         longest = sorted(terms, key=len, reverse=True)[:_MAX_COUNTED_TERMS]
         terms = {term: terms[term] for term in longest}
-    weighted = postings.weigh_terms(terms, spaces)[:_MAX_ASKED_TERMS]
+    weighted = postings.weigh_terms(terms, spaces)[:_MAX_QUERY_TERMS]
     return LexicalQuery(
-        asked=tuple(ask for ask, _ in weighted),
+        asked=tuple(query_term for query_term, _ in weighted),
         counts=tuple(count for _, count in weighted),
         mean_length=postings.statistics.mean_length,
         unseen_idf=idf(postings.statistics.documents, 0),
     )
 
 
-def lexical_candidates(question: LexicalQuery, spaces: Sequence[uuid.UUID], limit: int) -> list[str]:
+def lexical_candidates(lexical_query: LexicalQuery, spaces: Sequence[uuid.UUID], limit: int) -> list[str]:
     """Return at most `limit` exchanges in `spaces` with the rarest terms, ordered by the total weight of their terms.
 
     Returns hexadecimal ids. Of exchanges with the same terms the newest come first. Terms are looked up while their
     rows together number at most MAX_PROPOSED. A more common term contributes to scores but proposes no candidates.
     """
-    asks = _looked_up(question)
-    if not asks:
+    query_terms = _rarest_terms(lexical_query)
+    if not query_terms:
         return []
-    if question.counts[0] > postings.MAX_PROPOSED:
-        return postings.newest_with_term(asks[0], spaces, limit)
-    found = postings.rows_with_terms(asks, spaces)
-    rows, where = np.unique(np.concatenate(found), return_inverse=True)
-    weight = np.zeros(len(rows))
-    np.add.at(weight, where, np.repeat([ask.idf for ask in asks], [len(ids) for ids in found]))
-    return _first(rows[np.lexsort((-rows, -weight.round(6)))], spaces, limit)
+    if lexical_query.counts[0] > postings.MAX_PROPOSED:
+        return postings.newest_with_term(query_terms[0], spaces, limit)
+    found = postings.rows_with_terms(query_terms, spaces)
+    rows, positions = np.unique(np.concatenate(found), return_inverse=True)
+    weights = np.zeros(len(rows))
+    np.add.at(
+        weights, positions, np.repeat([query_term.idf for query_term in query_terms], [len(ids) for ids in found])
+    )
+    return _first_in_spaces(rows[np.lexsort((-rows, -weights.round(6)))], spaces, limit)
 
 
-def _looked_up(question: LexicalQuery) -> list[QueryTerm]:
+def _rarest_terms(lexical_query: LexicalQuery) -> list[QueryTerm]:
     """Return the rarest terms whose rows together number at most MAX_PROPOSED.
 
     The first term may exceed this alone.
     """
-    asks: list[QueryTerm] = []
-    room = postings.MAX_PROPOSED
-    for ask, count in zip(question.asked, question.counts, strict=True):
-        if not count or (asks and count > room):
+    query_terms: list[QueryTerm] = []
+    remaining = postings.MAX_PROPOSED
+    for query_term, count in zip(lexical_query.asked, lexical_query.counts, strict=True):
+        if not count or (query_terms and count > remaining):
             break  # terms without rows are last
-        asks.append(ask)
-        room -= count
-    return asks
+        query_terms.append(query_term)
+        remaining -= count
+    return query_terms
 
 
-def _first(rows: postings.RowIds, spaces: Sequence[uuid.UUID], limit: int) -> list[str]:
+def _first_in_spaces(rows: postings.RowIds, spaces: Sequence[uuid.UUID], limit: int) -> list[str]:
     """Return the first `limit` exchanges in `spaces`.
 
     Rows are looked up in growing batches, because most users can read most of them.
     """
-    taken: list[str] = []
-    start, together = 0, 2 * limit
-    while start < len(rows) and len(taken) < limit:
-        taken += postings.exchange_ids_in_spaces(spaces, rows[start : start + together])
-        start, together = start + together, 4 * together
-    return taken[:limit]
+    found: list[str] = []
+    start, batch_size = 0, 2 * limit
+    while start < len(rows) and len(found) < limit:
+        found += postings.exchange_ids_in_spaces(spaces, rows[start : start + batch_size])
+        start, batch_size = start + batch_size, 4 * batch_size
+    return found[:limit]

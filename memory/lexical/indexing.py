@@ -23,7 +23,7 @@ def build_entries(exchanges: Iterable[Exchange]) -> list[LexicalEntry]:
     """
     exchanges = list(exchanges)
     prefetch_related_objects(exchanges, "owner")
-    return [_words_of(exchange) for exchange in exchanges]
+    return [_build_entry(exchange) for exchange in exchanges]
 
 
 def save_entries(rows: list[LexicalEntry]) -> None:
@@ -38,7 +38,7 @@ def delete_entries(exchange_ids: Iterable[uuid.UUID]) -> int:
     return LexicalEntry.objects.filter(exchange_id__in=list(exchange_ids)).delete()[0]
 
 
-def _words_of(exchange: Exchange) -> LexicalEntry:
+def _build_entry(exchange: Exchange) -> LexicalEntry:
     texts = (f"{exchange.owner} {exchange.source_file}", exchange.user_message, exchange.assistant_message)
     terms = date_terms(exchange.timestamp) + [term for text in texts for term in analyse(text)]
     return LexicalEntry(exchange=exchange, space_id=exchange.space_id, terms=" ".join(terms), length=len(terms))

@@ -26,18 +26,18 @@ MAX_COUNTED = 20_000
 # The rarest terms of a query are looked up until their rows together reach this number.
 MAX_PROPOSED = 10_000
 _MIN_PREFIX_LENGTH = 3
-_MIN_HEAD_LENGTH = 4
-_MAX_VARIED = 12
+_MIN_SHORTENED_LENGTH = 4
+_MAX_TERMS_WITH_VARIANTS = 12
 # Above this number of rows, statistics may be slightly out of date.
 _SMALL = 1_000
 _GROWTH = 1.02
 
-_TERM_HELD = "EXISTS(SELECT FROM memory_lexicalentry WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s))"
+_TERM_EXISTS = "EXISTS(SELECT FROM memory_lexicalentry WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s))"
 # PostgreSQL cannot estimate the rarity of a prefix. Without MATERIALIZED it scans the whole spaces for an absent one:
 # 62 ms with 100,000 rows.
-_BEGINNING_HELD = (
-    "EXISTS(WITH held AS MATERIALIZED (SELECT space_id FROM memory_lexicalentry WHERE lexemes @@ %s::tsquery) "
-    "SELECT FROM held WHERE space_id = ANY(%s))"
+_PREFIX_EXISTS = (
+    "EXISTS(WITH matches AS MATERIALIZED (SELECT space_id FROM memory_lexicalentry WHERE lexemes @@ %s::tsquery) "
+    "SELECT FROM matches WHERE space_id = ANY(%s))"
 )
 
 
@@ -68,15 +68,15 @@ class TermStatistics:
             self.documents = sum(self._in_space.values())
             self.mean_length = sum(length for *_, length in counted) / max(self.documents, 1) or 1.0
 
-    def are_few(self, spaces: Iterable[uuid.UUID]) -> bool:
+    def hold_few_rows(self, spaces: Iterable[uuid.UUID]) -> bool:
         """Return True if less than a quarter of all rows are in these spaces."""
         return 4 * sum(self._in_space.get(space, 0) for space in spaces) < self.documents
 
-    def holding(self, terms: Iterable[str]) -> dict[str, int]:
+    def document_frequencies(self, terms: Iterable[str]) -> dict[str, int]:
         """Return the number of rows that contain each term, at most MAX_COUNTED."""
         common = self._common
         counts = {term: common.get(term, 0) for term in terms}
-        counts |= _counts([term for term, count in counts.items() if not count])
+        counts |= _count_rows([term for term, count in counts.items() if not count])
         common |= {term: count for term, count in counts.items() if count > _SMALL}
         return counts
 
@@ -87,68 +87,78 @@ statistics = TermStatistics()
 def weigh_terms(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[QueryTerm, int]]:
     """Return the weighted terms with their row counts, rarest first, terms without rows last.
 
-    `terms` maps terms to words. A term that no row in `spaces` contains is treated as a prefix, or else is shortened.
-    Long queries are not varied; they have enough terms. Weights and counts come from the whole corpus. Variants depend
+    `terms` maps terms to words. A term that no row in `spaces` contains becomes a prefix, or is shortened if no term begins with it.
+    Long queries have enough terms and get no variants. Weights and counts come from the whole corpus. Variants depend
     on readable rows only, because they would otherwise reveal which words occur elsewhere.
     """
     statistics.refresh()
-    places = list(spaces)
-    may_vary = len(terms) <= _MAX_VARIED
-    counts = statistics.holding(terms)
-    here = _held([(term, False) for term, count in counts.items() if count], places) if may_vary else set()
-    found = []
+    space_ids = list(spaces)
+    has_variants = len(terms) <= _MAX_TERMS_WITH_VARIANTS
+    counts = statistics.document_frequencies(terms)
+    present = (
+        _terms_in_spaces([(term, False) for term, count in counts.items() if count], space_ids)
+        if has_variants
+        else set()
+    )
+    weighted = []
     for term, word in terms.items():
         form, count, is_prefix = term, counts[term], False
-        if may_vary and (_is_one_of_a_pair(term) or (term not in here and len(term) >= _MIN_PREFIX_LENGTH)):
-            form, count, is_prefix = _nearest_form(term, count, places)
-        found.append((QueryTerm(form, word, idf(statistics.documents, count), is_prefix), count))
-    return sorted(found, key=lambda pair: (not pair[1], pair[1], pair[0].term))
+        if has_variants and (_is_single_unspaced(term) or (term not in present and len(term) >= _MIN_PREFIX_LENGTH)):
+            form, count, is_prefix = _closest_form(term, count, space_ids)
+        weighted.append((QueryTerm(form, word, idf(statistics.documents, count), is_prefix), count))
+    return sorted(weighted, key=lambda pair: (not pair[1], pair[1], pair[0].term))
 
 
-def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> list[RowIds]:
+def rows_with_terms(query_terms: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> list[RowIds]:
     """Return for each term the ids of its rows, at most the newest MAX_PROPOSED, in all spaces.
 
     If `spaces` contain few rows, PostgreSQL is limited to them: it reads the rows anyway. SQLite's index does not read
     them.
     """
     if connection.vendor == "sqlite":
-        # Fetch the ids as one text. Row by row, other threads would take the interpreter between any two of some
-        # thousand rows.
+        # Fetch the ids as one text. Row by row, other threads would take the interpreter between any two of
+        # thousands of rows.
         rows = "SELECT rowid FROM memory_terms_index WHERE memory_terms_index MATCH %s ORDER BY rowid DESC LIMIT %s"
-        sql = ", ".join([f"(SELECT group_concat(rowid) FROM ({rows}))"] * len(asks))
-        values: list[Any] = [value for ask in asks for value in (_match(ask.term, ask.is_prefix), MAX_PROPOSED)]
+        sql = ", ".join([f"(SELECT group_concat(rowid) FROM ({rows}))"] * len(query_terms))
+        values: list[Any] = [
+            value for term in query_terms for value in (_match(term.term, term.is_prefix), MAX_PROPOSED)
+        ]
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {sql}", values)
             return [np.fromstring(ids or "", dtype=np.int64, sep=",") for ids in cursor.fetchone()]
-    places = list(spaces)
-    here, values = ("AND space_id = ANY(%s) ", [places]) if statistics.are_few(places) else ("", [])
+    space_ids = list(spaces)
+    condition, values = ("AND space_id = ANY(%s) ", [space_ids]) if statistics.hold_few_rows(space_ids) else ("", [])
     sql = (
-        f"SELECT ARRAY(SELECT id FROM memory_lexicalentry WHERE lexemes @@ asked.query {here}ORDER BY id DESC LIMIT %s) "
-        "FROM unnest(%s::tsquery[]) AS asked(query)"
+        f"SELECT ARRAY(SELECT id FROM memory_lexicalentry WHERE lexemes @@ query_terms.query {condition}ORDER BY id DESC LIMIT %s) "
+        "FROM unnest(%s::tsquery[]) AS query_terms(query)"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*values, MAX_PROPOSED, [_tsquery(ask.term, ask.is_prefix) for ask in asks]])
+        cursor.execute(sql, [*values, MAX_PROPOSED, [_tsquery(term.term, term.is_prefix) for term in query_terms]])
         return [np.asarray(ids, dtype=np.int64) for (ids,) in cursor.fetchall()]
 
 
-def newest_with_term(ask: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) -> list[str]:
+def newest_with_term(query_term: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) -> list[str]:
     """Return the newest `limit` exchanges in `spaces` that contain the term, newest first, as hexadecimal ids."""
-    places = list(spaces)
+    space_ids = list(spaces)
     if connection.vendor == "sqlite":
-        marks = ", ".join(["%s"] * len(places))
+        placeholders = ", ".join(["%s"] * len(space_ids))
         # With CROSS JOIN, SQLite keeps the join order and looks up each match, instead of matching each row of the
         # spaces.
         sql = (
             "SELECT w.exchange_id FROM memory_terms_index CROSS JOIN memory_lexicalentry w ON w.id = memory_terms_index.rowid "
-            f"WHERE memory_terms_index MATCH %s AND w.space_id IN ({marks}) ORDER BY memory_terms_index.rowid DESC LIMIT %s"
+            f"WHERE memory_terms_index MATCH %s AND w.space_id IN ({placeholders}) ORDER BY memory_terms_index.rowid DESC LIMIT %s"
         )
-        values: list[Any] = [_match(ask.term, ask.is_prefix), *(place.hex for place in places), limit]
+        values: list[Any] = [
+            _match(query_term.term, query_term.is_prefix),
+            *(space_id.hex for space_id in space_ids),
+            limit,
+        ]
     else:
         sql = (
             "SELECT encode(uuid_send(exchange_id), 'hex') FROM memory_lexicalentry "
             "WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s) ORDER BY id DESC LIMIT %s"
         )
-        values = [_tsquery(ask.term, ask.is_prefix), places, limit]
+        values = [_tsquery(query_term.term, query_term.is_prefix), space_ids, limit]
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return [exchange_id for (exchange_id,) in cursor.fetchall()]
@@ -157,82 +167,86 @@ def newest_with_term(ask: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) ->
 def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[LexicalEntry]:
     """Return the rows in all spaces that contain every one of these terms."""
     if connection.vendor == "sqlite":
-        where = "id IN (SELECT rowid FROM memory_terms_index WHERE memory_terms_index MATCH %s)"
+        condition = "id IN (SELECT rowid FROM memory_terms_index WHERE memory_terms_index MATCH %s)"
         query = " AND ".join(_match(term, False) for term in terms)
     else:
-        where = "lexemes @@ %s::tsquery"
+        condition = "lexemes @@ %s::tsquery"
         query = " & ".join(_tsquery(term, False) for term in terms)
-    return LexicalEntry.objects.extra(where=[where], params=[query])  # noqa: S610  (the statement is ours)
+    return LexicalEntry.objects.extra(where=[condition], params=[query])  # noqa: S610  (the statement is ours)
 
 
 def exchange_ids_in_spaces(spaces: Iterable[uuid.UUID], rows: RowIds) -> list[str]:
     """Return the hexadecimal ids of the exchanges of these rows that are in `spaces`, in the order of the rows."""
-    ids, places = rows.tolist(), list(spaces)
+    ids, space_ids = rows.tolist(), list(spaces)
     if connection.vendor == "sqlite":
-        marks, more = (", ".join(["%s"] * len(some)) for some in (ids, places))
-        sql = f"SELECT id, exchange_id FROM memory_lexicalentry WHERE id IN ({marks}) AND space_id IN ({more})"
-        values = [*ids, *(place.hex for place in places)]
+        row_marks, space_marks = (", ".join(["%s"] * len(values)) for values in (ids, space_ids))
+        sql = (
+            f"SELECT id, exchange_id FROM memory_lexicalentry WHERE id IN ({row_marks}) AND space_id IN ({space_marks})"
+        )
+        values = [*ids, *(space_id.hex for space_id in space_ids)]
     else:
         sql = "SELECT id, encode(uuid_send(exchange_id), 'hex') FROM memory_lexicalentry WHERE id = ANY(%s) AND space_id = ANY(%s)"
-        values = [ids, places]
+        values = [ids, space_ids]
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
-        held = dict(cursor.fetchall())
-    return [held[id] for id in ids if id in held]
+        exchange_ids = dict(cursor.fetchall())
+    return [exchange_ids[id] for id in ids if id in exchange_ids]
 
 
-def _is_one_of_a_pair(term: str) -> bool:
+def _is_single_unspaced(term: str) -> bool:
     """Return True for a single character of a script that is indexed in pairs."""
     return len(term) == 1 and term > "\u0e00"
 
 
-def _nearest_form(term: str, count: int, places: Sequence[uuid.UUID]) -> tuple[str, int, bool]:
-    if _held([(term, True)], places):
-        longer = _count_longer(term)
-        if longer > count:
-            return term, longer, True
-    heads = [term[:end] for end in range(len(term) - 1, _MIN_HEAD_LENGTH - 1, -1)]
-    here = _held([(head, False) for head in heads], places)
-    for head in heads:
-        if head in here:
-            (shorter,) = statistics.holding([head]).values()
-            return head, shorter, False
+def _closest_form(term: str, count: int, space_ids: Sequence[uuid.UUID]) -> tuple[str, int, bool]:
+    if _terms_in_spaces([(term, True)], space_ids):
+        prefix_count = _count_prefix_rows(term)
+        if prefix_count > count:
+            return term, prefix_count, True
+    shortened = [term[:end] for end in range(len(term) - 1, _MIN_SHORTENED_LENGTH - 1, -1)]
+    present = _terms_in_spaces([(form, False) for form in shortened], space_ids)
+    for form in shortened:
+        if form in present:
+            (form_count,) = statistics.document_frequencies([form]).values()
+            return form, form_count, False
     return term, count, False
 
 
-def _held(forms: Sequence[tuple[str, bool]], places: Sequence[uuid.UUID]) -> set[str]:
+def _terms_in_spaces(forms: Sequence[tuple[str, bool]], space_ids: Sequence[uuid.UUID]) -> set[str]:
     """Return those of these terms or prefixes that a row in these spaces contains."""
-    if not forms or not places:
+    if not forms or not space_ids:
         return set()
     if connection.vendor == "sqlite":
-        marks = ", ".join(["%s"] * len(places))
-        one = (
+        placeholders = ", ".join(["%s"] * len(space_ids))
+        exists = (
             "EXISTS(SELECT 1 FROM memory_terms_index CROSS JOIN memory_lexicalentry w ON w.id = memory_terms_index.rowid "
-            f"WHERE memory_terms_index MATCH %s AND w.space_id IN ({marks}))"
+            f"WHERE memory_terms_index MATCH %s AND w.space_id IN ({placeholders}))"
         )
-        asks = [one] * len(forms)
-        values: list[Any] = [value for form in forms for value in (_match(*form), *(place.hex for place in places))]
+        conditions = [exists] * len(forms)
+        values: list[Any] = [
+            value for form in forms for value in (_match(*form), *(space_id.hex for space_id in space_ids))
+        ]
     else:
-        asks = [_BEGINNING_HELD if is_prefix else _TERM_HELD for _, is_prefix in forms]
-        values = [value for form in forms for value in (_tsquery(*form), list(places))]
+        conditions = [_PREFIX_EXISTS if is_prefix else _TERM_EXISTS for _, is_prefix in forms]
+        values = [value for form in forms for value in (_tsquery(*form), list(space_ids))]
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(asks)}", values)
+        cursor.execute(f"SELECT {', '.join(conditions)}", values)
         found = cursor.fetchone()
-    return {term for (term, _), is_held in zip(forms, found, strict=True) if is_held}
+    return {term for (term, _), is_present in zip(forms, found, strict=True) if is_present}
 
 
-def _counts(terms: Sequence[str]) -> dict[str, int]:
+def _count_rows(terms: Sequence[str]) -> dict[str, int]:
     """Return the number of rows that contain each term, at most MAX_COUNTED; absent terms have 0."""
     if not terms:
         return {}
     if connection.vendor == "sqlite":
-        marks = ", ".join(["%s"] * len(terms))
-        sql = f"SELECT term, min(doc, %s) FROM memory_terms_vocabulary WHERE term IN ({marks})"
+        placeholders = ", ".join(["%s"] * len(terms))
+        sql = f"SELECT term, min(doc, %s) FROM memory_terms_vocabulary WHERE term IN ({placeholders})"
         values: list[Any] = [MAX_COUNTED, *terms]
     else:
         sql = (
-            "SELECT term, (SELECT count(*) FROM (SELECT 1 FROM memory_lexicalentry WHERE lexemes @@ asked.query LIMIT %s) AS held) "
-            "FROM unnest(%s::text[], %s::tsquery[]) AS asked(term, query)"
+            "SELECT term, (SELECT count(*) FROM (SELECT 1 FROM memory_lexicalentry WHERE lexemes @@ query_terms.query LIMIT %s) AS matches) "
+            "FROM unnest(%s::text[], %s::tsquery[]) AS query_terms(term, query)"
         )
         values = [MAX_COUNTED, list(terms), [_tsquery(term, False) for term in terms]]
     with connection.cursor() as cursor:
@@ -240,14 +254,14 @@ def _counts(terms: Sequence[str]) -> dict[str, int]:
         return dict.fromkeys(terms, 0) | dict(cursor.fetchall())
 
 
-def _count_longer(term: str) -> int:
+def _count_prefix_rows(term: str) -> int:
     """Return the number of rows with a term that begins with this one, at most MAX_COUNTED."""
     if connection.vendor == "sqlite":
-        holding, asked = "memory_terms_index WHERE memory_terms_index MATCH %s", _match(term, True)
+        source, pattern = "memory_terms_index WHERE memory_terms_index MATCH %s", _match(term, True)
     else:
-        holding, asked = "memory_lexicalentry WHERE lexemes @@ %s::tsquery", _tsquery(term, True)
+        source, pattern = "memory_lexicalentry WHERE lexemes @@ %s::tsquery", _tsquery(term, True)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM (SELECT 1 FROM {holding} LIMIT %s) AS held", [asked, MAX_COUNTED])
+        cursor.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT %s) AS matches", [pattern, MAX_COUNTED])
         return int(cursor.fetchone()[0])
 
 
