@@ -1,6 +1,6 @@
 """Filter exchanges and documents for administrators: by person, source, date, state, space and size.
 
-Words are searched only in the spaces that the administrator may read.
+Text is searched only in the spaces that the administrator may read.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def _spaces() -> list[tuple[str, str]]:
 
 
 class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
-    """A filter set that searches words only in the spaces `shown`."""
+    """A filter set that searches text only in `visible_spaces`."""
 
-    def __init__(self, data: Mapping[str, Any] | None, rows: QuerySet[Any], *, shown: SpaceIds) -> None:
-        self.shown = shown
+    def __init__(self, data: Mapping[str, Any] | None, rows: QuerySet[Any], *, visible_spaces: SpaceIds) -> None:
+        self.visible_spaces = visible_spaces
         super().__init__(data, rows)
 
     q = filters.CharFilter(method="filter_text", label=_("Words, or an id"))
@@ -63,7 +63,7 @@ class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
         return self.is_valid() and any(self.form.cleaned_data.values())
 
     @property
-    def certain(self) -> QuerySet[Any]:
+    def actionable_rows(self) -> QuerySet[Any]:
         """Return the rows for an action; none if a filter is invalid, because ignoring it would select more rows."""
         rows: QuerySet[Any] = self.qs if self.is_valid() else self.queryset.none()
         return rows
@@ -109,21 +109,21 @@ class ExchangeFilterSet(AdminFilterSet):
     document = filters.UUIDFilter(method="filter_document", label=_("Document"))
 
     def filter_text(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
-        """Return the exchange with this id, or the exchanges in `shown` that contain all these words."""
+        """Return the exchange with this id, or the exchanges in `visible_spaces` that contain all these words."""
         text = clean_text(value).strip()
         try:
             return rows.filter(pk=uuid.UUID(text))
         except ValueError:
             terms = query_terms(text)
-        readable = in_spaces(rows, self.shown)
+        readable = in_spaces(rows, self.visible_spaces)
         return readable.filter(lexical_entry__in=rows_with_all_terms(terms)) if terms else readable.none()
 
     def filter_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
         """Return the exchanges in this state in the active generation."""
-        made = EmbeddingJob.objects.filter(generation=generations.active_generation())
+        embedding_jobs = EmbeddingJob.objects.filter(generation=generations.active_generation())
         if value in _STATES:
-            return rows.filter(pk__in=made.filter(state=_STATES[value]).values("exchange_id"))
-        return rows.exclude(pk__in=made.values("exchange_id"))
+            return rows.filter(pk__in=embedding_jobs.filter(state=_STATES[value]).values("exchange_id"))
+        return rows.exclude(pk__in=embedding_jobs.values("exchange_id"))
 
     def filter_document(self, rows: QuerySet[Exchange], name: str, value: uuid.UUID) -> QuerySet[Exchange]:
         """Return the exchanges that are chunks of this document."""
@@ -147,12 +147,12 @@ class DocumentFilterSet(AdminFilterSet):
     )
 
     def filter_text(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
-        """Return the document with this id, or the documents in `shown` whose name contains this text."""
+        """Return the document with this id, or the documents in `visible_spaces` whose name contains this text."""
         text = clean_text(value).strip()
         try:
             return rows.filter(pk=uuid.UUID(text))
         except ValueError:
-            return in_spaces(rows.filter(name__icontains=text), self.shown)
+            return in_spaces(rows.filter(name__icontains=text), self.visible_spaces)
 
     def filter_state(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
         """Return the documents in this state."""
@@ -160,17 +160,17 @@ class DocumentFilterSet(AdminFilterSet):
         return rows.filter(pk__in=versions.values("document_id"))
 
 
-def exchanges(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> ExchangeFilterSet:
+def exchanges(data: Mapping[str, Any] | None, *, visible_spaces: SpaceIds) -> ExchangeFilterSet:
     """Return the filtered exchanges, newest first, including those of inactive branches.
 
-    Chunks of old versions are excluded. Words are searched only in `shown`.
+    Chunks of old versions are excluded. Text is searched only in `visible_spaces`.
     """
-    of_old_versions = Q(is_inactive=True, total_chunks__isnull=False)
-    rows = Exchange.objects.filter(forgotten_at=None).exclude(of_old_versions).order_by("-timestamp", "id")
-    return ExchangeFilterSet(data, rows, shown=shown)
+    old_chunks = Q(is_inactive=True, total_chunks__isnull=False)
+    rows = Exchange.objects.filter(forgotten_at=None).exclude(old_chunks).order_by("-timestamp", "id")
+    return ExchangeFilterSet(data, rows, visible_spaces=visible_spaces)
 
 
-def documents(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> DocumentFilterSet:
-    """Return the filtered documents, newest first; names are searched only in `shown`."""
+def documents(data: Mapping[str, Any] | None, *, visible_spaces: SpaceIds) -> DocumentFilterSet:
+    """Return the filtered documents, newest first; names are searched only in `visible_spaces`."""
     rows = Document.objects.filter(forgotten_at=None).order_by("-created_at", "id")
-    return DocumentFilterSet(data, rows, shown=shown)
+    return DocumentFilterSet(data, rows, visible_spaces=visible_spaces)

@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 Kind = Operation.Kind
 _BATCH_SIZE = 200
-_TELL_EVERY = 0.5  # seconds
+_WRITE_INTERVAL = 0.5  # seconds
 # Kinds that run one at a time: a second run is useless, or the two would undo each other's work.
-_ALONE = (Kind.BACKFILL, Kind.RECONCILE, Kind.ERASE, Kind.RETENTION)
+_EXCLUSIVE_KINDS = (Kind.BACKFILL, Kind.RECONCILE, Kind.ERASE, Kind.RETENTION)
 
 
 class Progress:
@@ -40,25 +40,25 @@ class Progress:
     def __init__(self, lease: Lease[Operation]) -> None:
         self._lease, operation = lease, lease.job
         self._done, self._counts = operation.processed, dict(operation.counts)
-        self._told_at = time.monotonic()
+        self._written_at = time.monotonic()
 
     def __call__(self, what: str, count: int) -> None:
         """Add to a count, as a progress callback. Raises LeaseLostError."""
         self._counts[what] = self._counts.get(what, 0) + count
         self._done += count
-        if time.monotonic() - self._told_at > _TELL_EVERY:
+        if time.monotonic() - self._written_at > _WRITE_INTERVAL:
             self.update()
 
     def update(self, **changed: object) -> None:
         """Write the progress and other changed fields, at once. Raises LeaseLostError."""
-        self._told_at = time.monotonic()
-        self._lease.renew(**(self._figures() | changed))
+        self._written_at = time.monotonic()
+        self._lease.renew(**(self._progress() | changed))
 
     def finish(self) -> None:
         """Mark the operation as done. Raises LeaseLostError."""
-        self._lease.finish(finished_at=timezone.now(), **self._figures())
+        self._lease.finish(finished_at=timezone.now(), **self._progress())
 
-    def _figures(self) -> dict[str, object]:
+    def _progress(self) -> dict[str, object]:
         return {"processed": self._done, "counts": self._counts}
 
 
@@ -70,7 +70,7 @@ def create_operation(
 
     Raises InvalidInputError if an operation of a kind that runs alone is already pending.
     """
-    if kind in _ALONE and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
+    if kind in _EXCLUSIVE_KINDS and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
         raise InvalidInputError(_("“%(what)s” is already running.") % {"what": kind.label})
     now = timezone.now()
     operation = Operation.objects.create(
@@ -83,10 +83,10 @@ def create_operation(
 
 def get_operation(operation_id: uuid.UUID) -> Operation:
     """Return the operation. Raises NotFoundError."""
-    found = Operation.objects.select_related("created_by").filter(pk=operation_id).first()
-    if found is None:
+    operation = Operation.objects.select_related("created_by").filter(pk=operation_id).first()
+    if operation is None:
         raise NotFoundError(_("There is no such operation."))
-    return found
+    return operation
 
 
 def list_operations() -> QuerySet[Operation]:
@@ -97,11 +97,11 @@ def list_operations() -> QuerySet[Operation]:
 @transaction.atomic
 def cancel(operation: Operation) -> bool:
     """Stop the operation; work already done remains. Returns False if it had ended."""
-    same = Operation.objects.filter(pk=operation.pk)
-    if not jobs.cancel(same.filter(state=Job.State.PENDING)):
+    row = Operation.objects.filter(pk=operation.pk)
+    if not jobs.cancel(row.filter(state=Job.State.PENDING)):
         return False
     now = timezone.now()
-    same.update(cancelled_at=now, finished_at=now)
+    row.update(cancelled_at=now, finished_at=now)
     return True
 
 
@@ -139,11 +139,11 @@ def count_pending_erasures(operation: Operation) -> int:
     documents = operation.parameters.get("deleted", [])
     if not documents:
         return exchanges
-    pieces = Chunk.objects.filter(version__document_id__in=documents, exchange__erased_at=None)
-    return exchanges + pieces.values("exchange_id").distinct().count()
+    chunks = Chunk.objects.filter(version__document_id__in=documents, exchange__erased_at=None)
+    return exchanges + chunks.values("exchange_id").distinct().count()
 
 
-def given_up(operation: Operation) -> int:
+def count_failed_erasures(operation: Operation) -> int:
     """Return how many exchanges forgotten by the operation could not be erased after several attempts."""
     documents = Chunk.objects.filter(version__document_id__in=operation.parameters.get("deleted", [])).values(
         "exchange_id"
@@ -160,17 +160,17 @@ def _run(operation: Operation) -> bool:
     except LeaseLostError:
         return False
     except CatoError as error:
-        _put_off(operation, str(error))
+        _release_for_retry(operation, str(error))
         return False
     except Exception as error:  # logged in full and shown on its page; a worker that crashed here would retry for ever
         log.exception("the operation %s failed", operation.pk)
         reason = _("Something went wrong in Cato itself (%(error)s); the worker's log says what.")
-        _put_off(operation, reason % {"error": type(error).__name__})
+        _release_for_retry(operation, reason % {"error": type(error).__name__})
         return False
     return True
 
 
-def _put_off(operation: Operation, reason: str) -> None:
+def _release_for_retry(operation: Operation, reason: str) -> None:
     if jobs.release_for_retry(operation, reason, counts=True):
         failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
         failed.update(finished_at=timezone.now())
@@ -178,11 +178,12 @@ def _put_off(operation: Operation, reason: str) -> None:
 
 def _forget(operation: Operation, progress: Progress) -> None:
     parameters = operation.parameters
-    rows = _asked_for(filters.exchanges(parameters.get("filters"), shown=_shown(parameters)).certain, operation)
+    selection = filters.exchanges(parameters.get("filters"), visible_spaces=_visible_spaces(parameters))
+    rows = _limit_to_request(selection.actionable_rows, operation)
     _forget_all(rows, operation, progress)
 
 
-def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
+def _limit_to_request(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
     """Return those of `rows` that were selected when the operation was created; later rows are excluded."""
     rows = rows.filter(created_at__lte=operation.created_at)
     return rows.filter(pk__in=operation.parameters["ids"]) if "ids" in operation.parameters else rows
@@ -191,14 +192,15 @@ def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
 def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progress) -> None:
     while ids := list(rows.values_list("pk", flat=True)[:_BATCH_SIZE]):
         with transaction.atomic():
-            gone = forgetting.forget(ids, by=operation.created_by_id, operation=operation)
-            progress("exchanges", len(gone))
+            forgotten = forgetting.forget(ids, by=operation.created_by_id, operation=operation)
+            progress("exchanges", len(forgotten))
             progress.update()
 
 
 def _forget_documents(operation: Operation, progress: Progress) -> None:
     parameters = operation.parameters
-    rows = _asked_for(filters.documents(parameters.get("filters"), shown=_shown(parameters)).certain, operation)
+    selection = filters.documents(parameters.get("filters"), visible_spaces=_visible_spaces(parameters))
+    rows = _limit_to_request(selection.actionable_rows, operation)
     _delete_all(rows, operation, progress)
 
 
@@ -209,9 +211,9 @@ def _delete_all(rows: QuerySet[Document], operation: Operation, progress: Progre
     """
     while ids := list(rows.values_list("pk", flat=True)[:_BATCH_SIZE]):
         with transaction.atomic():
-            gone = forget_documents(ids, by=operation.created_by_id)
+            deleted = forget_documents(ids, by=operation.created_by_id)
             operation.parameters["deleted"] = [*operation.parameters.get("deleted", []), *map(str, ids)]
-            progress("documents", gone)
+            progress("documents", deleted)
             progress.update(parameters=operation.parameters)
 
 
@@ -228,24 +230,24 @@ def _backfill(operation: Operation, progress: Progress) -> None:
 
 
 def _reconcile(operation: Operation, progress: Progress) -> None:
-    mended = reconcile.reconcile(dry_run=bool(operation.parameters.get("is_dry_run")), progress=progress)
+    report = reconcile.reconcile(dry_run=bool(operation.parameters.get("is_dry_run")), progress=progress)
     progress.update(
-        parameters=operation.parameters | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}}
+        parameters=operation.parameters | {"found": {name: getattr(report, name) for name in type(report).__slots__}}
     )
 
 
 def _erase(operation: Operation, progress: Progress) -> None:
     cleanup_documents()
-    while gone := forgetting.erase_forgotten(_BATCH_SIZE):
-        progress("forgotten exchanges", gone)
+    while erased := forgetting.erase_forgotten(_BATCH_SIZE):
+        progress("forgotten exchanges", erased)
     purge.purge_all(progress=progress)
     store.request_file_cleanup()
-    if waiting := ErasureJob.objects.filter(state=Job.State.PENDING).count():
-        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": format_number(waiting)})
+    if pending := ErasureJob.objects.filter(state=Job.State.PENDING).count():
+        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": format_number(pending)})
 
 
-def _shown(parameters: Mapping[str, Any]) -> frozenset[uuid.UUID]:
-    """Return the spaces in which words were searched when the operation was created."""
+def _visible_spaces(parameters: Mapping[str, Any]) -> frozenset[uuid.UUID]:
+    """Return the spaces in which text was searched when the operation was created."""
     return frozenset(uuid.UUID(space) for space in parameters.get("shown", []))
 
 

@@ -53,8 +53,8 @@ def exchanges_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[Quer
 def documents_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[QuerySet[Document]]:
     """Yield per source the documents whose newest version is older than its rule allows."""
     for source, count in days.items():
-        living = Document.objects.filter(source=source, forgotten_at=None)
-        dated = living.annotate(newest=Max("versions__created_at", filter=Q(versions__removed_at=None)))
+        documents = Document.objects.filter(source=source, forgotten_at=None)
+        dated = documents.annotate(newest=Max("versions__created_at", filter=Q(versions__removed_at=None)))
         yield dated.filter(newest__lt=at - timedelta(days=count)).order_by("created_at", "id")
 
 

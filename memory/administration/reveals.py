@@ -44,7 +44,7 @@ def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
 
 
 def active_reveals(person_id: uuid.UUID) -> QuerySet[Reveal]:
-    """Return the reveals of this administrator that have not ended, those that end first at the top."""
+    """Return the reveals of this administrator that have not ended, the first to end first."""
     rows = Reveal.objects.filter(by_id=person_id, ends_at__gt=timezone.now())
     return rows.select_related("space__owner").order_by("ends_at")
 

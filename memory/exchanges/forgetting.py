@@ -87,12 +87,12 @@ def forget(
     `as_part_of_a_document`: `by` deleted or replaced a document, which has its own signal. `operation`: the bulk
     operation whose receipt counts these exchanges.
     """
-    forgotten = [id for some in batched(exchange_ids, _BATCH_SIZE) for id in _forget_together(some, by, operation)]
+    forgotten = [id for batch in batched(exchange_ids, _BATCH_SIZE) for id in _forget_batch(batch, by, operation)]
     if forgotten:
         cache.clear_query_cache()
         jobs.wake_worker_on_commit("erase_forgotten")
-        told = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
-        transaction.on_commit(lambda: signals.exchanges_forgotten.send(sender=None, **told))
+        event = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
+        transaction.on_commit(lambda: signals.exchanges_forgotten.send(sender=None, **event))
     return forgotten
 
 
@@ -110,54 +110,54 @@ def erase_forgotten(limit: int = 10_000) -> int:
         by_space: dict[uuid.UUID, list[ErasureJob]] = defaultdict(list)
         for job in claimed:
             by_space[job.exchange.space_id].append(job)
-        for some in by_space.values():
-            erased += _erase_together(some)
+        for jobs_of_space in by_space.values():
+            erased += _erase_in_space(jobs_of_space)
     return erased
 
 
 def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
     """Return the receipt for the forgotten ones of these exchanges."""
     totals: dict[str, int] = defaultdict(int)
-    for some in batched(exchange_ids, _BATCH_SIZE):
-        rows = Exchange.objects.filter(pk__in=some).exclude(forgotten_at=None)
+    for batch in batched(exchange_ids, _BATCH_SIZE):
+        rows = Exchange.objects.filter(pk__in=batch).exclude(forgotten_at=None)
         totals["failed"] += ErasureJob.objects.filter(exchange__in=rows, state=Job.State.FAILED).count()
         unpurged = set(
             Collection.objects.filter(space__exchange__in=rows)
             .exclude(purge_needed_since=None)
             .values_list("space", flat=True)
         )
-        for space_id, erased_at, removed in rows.values_list("space_id", "erased_at", "metadata"):
+        for space_id, erased_at, metadata in rows.values_list("space_id", "erased_at", "metadata"):
             totals["exchanges"] += 1
             totals["under_way"] += erased_at is None
             totals["in_files"] += erased_at is None or space_id in unpurged
-            for place, count in _removed_counts(removed).items():
-                totals[place] += count
+            for key, count in _removed_counts(metadata).items():
+                totals[key] += count
     return ErasureReceipt(**{name: totals[name] for name in ErasureReceipt.__slots__})
 
 
 # Keys of the counts in a tombstone's metadata.
-_PLACES = ("vectors", "words", "cached", "recalls", "records")
+_RECEIPT_KEYS = ("vectors", "words", "cached", "recalls", "records")
 
 
 def _removed_counts(metadata: Mapping[str, Any]) -> dict[str, int]:
     """Return the counts in a tombstone's metadata without any remaining metadata of the exchange."""
-    return {place: metadata[place] for place in _PLACES if isinstance(metadata.get(place), int)}
+    return {key: metadata[key] for key in _RECEIPT_KEYS if isinstance(metadata.get(key), int)}
 
 
-def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: Operation | None) -> list[uuid.UUID]:
+def _forget_batch(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: Operation | None) -> list[uuid.UUID]:
     now = timezone.now()
-    fresh = list(Exchange.objects.select_for_update().filter(id__in=exchange_ids, forgotten_at=None))
-    ids = [exchange.pk for exchange in fresh]
+    exchanges = list(Exchange.objects.select_for_update().filter(id__in=exchange_ids, forgotten_at=None))
+    ids = [exchange.pk for exchange in exchanges]
     removed = {
-        "words": _counted(LexicalEntry.objects.filter(exchange_id__in=ids)),
-        "recalls": _counted(RecallLogEntry.objects.filter(exchange_id__in=ids)),
-        "records": _counted(Record.objects.filter(exchange_id__in=ids)),
+        "words": _count_by_exchange(LexicalEntry.objects.filter(exchange_id__in=ids)),
+        "recalls": _count_by_exchange(RecallLogEntry.objects.filter(exchange_id__in=ids)),
+        "records": _count_by_exchange(Record.objects.filter(exchange_id__in=ids)),
     }
-    for exchange in fresh:
+    for exchange in exchanges:
         exchange.forgotten_at, exchange.forgotten_by_id, exchange.forgotten_by_operation = now, by, operation
-        # The metadata of the exchange is deleted. From now on the field holds the counts for the receipt.
-        exchange.metadata = {place: counts[exchange.pk] for place, counts in removed.items() if exchange.pk in counts}
-    Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "forgotten_by_operation", "metadata"])
+        # The metadata of the exchange is deleted. From now on the field stores the counts for the receipt.
+        exchange.metadata = {key: counts[exchange.pk] for key, counts in removed.items() if exchange.pk in counts}
+    Exchange.objects.bulk_update(exchanges, ["forgotten_at", "forgotten_by", "forgotten_by_operation", "metadata"])
     delete_entries(ids)
     MetadataValue.objects.filter(exchange_id__in=ids).delete()
     Record.objects.filter(exchange_id__in=ids).delete()
@@ -166,7 +166,7 @@ def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation
     busy_until = _embedding_lease_ends(ids, now)
     followers = dict(Exchange.objects.filter(previous_id__in=ids).values_list("pk", "space_id"))
     requeue_changed(followers)
-    _flag_collections_for_purge(ids, {*(exchange.space_id for exchange in fresh), *followers.values()})
+    _flag_collections_for_purge(ids, {*(exchange.space_id for exchange in exchanges), *followers.values()})
     ErasureJob.objects.bulk_create(
         [ErasureJob(exchange_id=id, due_at=busy_until.get(id, now)) for id in ids], ignore_conflicts=True
     )
@@ -174,15 +174,15 @@ def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation
 
 
 def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
-    """Mark all indexes of these spaces, and those that held the exchanges, for purging."""
+    """Mark all collections of these spaces, and those with vectors of the exchanges, for purging."""
     spaces = Space.objects.filter(pk__in=list(space_ids))
     for space in spaces:
-        generations.get_collection(space, generations.active_generation())  # the mark needs a row, even without vectors
+        generations.get_collection(space, generations.active_generation())  # the flag needs a row, even without vectors
     generations.mark_purge_needed(Collection.objects.filter(space__in=spaces))
     generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=exchange_ids))
 
 
-def _counted(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:
+def _count_by_exchange(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:
     return dict(rows.values_list("exchange_id").annotate(n=Count("pk")).order_by())
 
 
@@ -192,7 +192,7 @@ def _embedding_lease_ends(ids: Sequence[uuid.UUID], now: datetime) -> dict[uuid.
     return dict(leased.values_list("exchange__previous_id").annotate(end=Max("locked_until")).order_by())
 
 
-def _erase_together(claimed: Sequence[ErasureJob]) -> int:
+def _erase_in_space(claimed: Sequence[ErasureJob]) -> int:
     """Erase exchanges of one space; return the number erased. Those that are being embedded are retried after 2 s."""
     now = timezone.now()
     leased = set(
@@ -240,21 +240,21 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
     """
     ids = [exchange.pk for exchange in exchanges]
     rows = EmbeddingJob.objects.filter(exchange_id__in=ids, state=Job.State.DONE)
-    noted = dict(rows.values_list("exchange_id").annotate(n=Sum("parts")).order_by())
+    recorded = dict(rows.values_list("exchange_id").annotate(n=Sum("parts")).order_by())
     found: dict[uuid.UUID, int] = defaultdict(int)
     # Followers in the same batch are excluded because all their versions are deleted anyway.
     followers = Exchange.objects.filter(previous_id__in=ids).exclude(pk__in=ids).only("pk", "version")
-    doomed = [id for exchange in exchanges for id in all_vector_ids(exchange.pk, exchange.version)]
-    doomed += [id for exchange in followers for id in all_vector_ids(exchange.pk, exchange.version - 1)]
+    vector_ids = [id for exchange in exchanges for id in all_vector_ids(exchange.pk, exchange.version)]
+    vector_ids += [id for exchange in followers for id in all_vector_ids(exchange.pk, exchange.version - 1)]
     for collection in _collections_of(ids, {exchange.space_id for exchange in exchanges}):
-        held = store.existing_ids(collection, doomed)
-        for vector_id in held:
+        existing = store.existing_ids(collection, vector_ids)
+        for vector_id in existing:
             found[uuid.UUID(vector_id.split(":", 1)[0])] += 1
-        store.delete(collection, held)
-        if store.existing_ids(collection, held):
+        store.delete(collection, existing)
+        if store.existing_ids(collection, existing):
             raise VectorStoreRequestError(_("The vector store still holds what it was told to delete."))
     # After a crash, vectors may be deleted but not yet counted. The numbers in the rows include them.
-    return {id: max(found[id], noted.get(id) or 0) for id in ids}
+    return {id: max(found[id], recorded.get(id) or 0) for id in ids}
 
 
 def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> list[str]:
@@ -269,8 +269,8 @@ def _clear_row(job: ErasureJob, vectors: int) -> None:
     """Delete the text of the row, and keep the tombstone with the counts for the receipt."""
     exchange = job.exchange
     digest = exchange.content_hash
-    twins = Exchange.objects.filter(content_hash=digest, forgotten_at=None)
-    cached = 0 if twins.exists() else CachedEmbedding.objects.filter(content_hash=digest).count()
+    duplicates = Exchange.objects.filter(content_hash=digest, forgotten_at=None)
+    cached = 0 if duplicates.exists() else CachedEmbedding.objects.filter(content_hash=digest).count()
     EmbeddingJob.objects.filter(exchange=exchange).delete()
     Feedback.objects.filter(exchange=exchange).delete()
     Record.objects.filter(exchange=exchange).delete()

@@ -69,32 +69,32 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
     turns = [item.turn_id for item in items if item.turn_id]
     known = {row.turn_id: row for row in Exchange.objects.filter(turn_id__in=turns)} if turns else {}
-    kept: list[Exchange] = []
+    stored: list[Exchange] = []
     latest: dict[uuid.UUID, Exchange | None] = dict.fromkeys(_new_sessions(items))
     for item in items:
         if item.turn_id in known:
-            kept.append(
+            stored.append(
                 update_exchange(
                     known[item.turn_id], user_message=item.user_message, assistant_message=item.assistant_message
                 )
             )
             continue
-        exchange = _row(item)
-        exchange.previous = _before(exchange, latest, kept[-1] if kept else None)
+        exchange = _build_exchange(item)
+        exchange.previous = _previous_exchange(exchange, latest, stored[-1] if stored else None)
         if exchange.session_id:
             latest[exchange.session_id] = exchange
         exchange.content_hash = embedding_hash(exchange)
-        kept.append(exchange)
-    fresh = [exchange for exchange in kept if exchange._state.adding]
-    Exchange.objects.bulk_create(fresh)
-    _write_beside(fresh)
+        stored.append(exchange)
+    added = [exchange for exchange in stored if exchange._state.adding]
+    Exchange.objects.bulk_create(added)
+    _save_terms_and_metadata(added)
     now = timezone.now()
     generations = writable_generations()
     EmbeddingJob.objects.bulk_create(
-        [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in fresh for g in generations]
+        [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in added for g in generations]
     )
     jobs.wake_worker_on_commit("index_pending")
-    return kept
+    return stored
 
 
 @transaction.atomic
@@ -106,14 +106,14 @@ def update_exchange(
     if exchange.forgotten_at:
         return exchange
     exchange.user_message, exchange.assistant_message = clean_text(user_message), clean_text(assistant_message)
-    _refuse_empty(exchange.user_message)
-    described = exchange.metadata if metadata is None else validate_metadata(metadata)
+    _require_text(exchange.user_message)
+    new_metadata = exchange.metadata if metadata is None else validate_metadata(metadata)
     # Chroma only adds fields to an existing vector, so changed metadata needs new vectors.
-    is_described_otherwise, exchange.metadata = described != exchange.metadata, described
+    has_new_metadata, exchange.metadata = new_metadata != exchange.metadata, new_metadata
     exchange.size = len(exchange.user_message) + len(exchange.assistant_message)
     exchange.save(update_fields=["user_message", "assistant_message", "metadata", "size"])
-    _write_beside([exchange])
-    requeue_changed([exchange.pk], even_if_the_same=is_described_otherwise)
+    _save_terms_and_metadata([exchange])
+    requeue_changed([exchange.pk], force=has_new_metadata)
     requeue_changed(exchange.following.values_list("pk", flat=True))
     exchange.refresh_from_db()
     return exchange
@@ -122,24 +122,24 @@ def update_exchange(
 @transaction.atomic
 def set_metadata(exchange: Exchange, metadata: Metadata) -> Exchange:
     """Replace the metadata. Raises InvalidInputError for invalid metadata and for a chunk, which has its document's."""
-    held = Exchange.objects.select_for_update().get(pk=exchange.pk)
-    if held.chunks.exists():
+    locked = Exchange.objects.select_for_update().get(pk=exchange.pk)
+    if locked.chunks.exists():
         raise InvalidInputError(_("This is a passage of a document. Change the metadata of the document instead."))
     return update_exchange(
-        held, user_message=held.user_message, assistant_message=held.assistant_message, metadata=metadata
+        locked, user_message=locked.user_message, assistant_message=locked.assistant_message, metadata=metadata
     )
 
 
-def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool = False) -> None:
+def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, force: bool = False) -> None:
     """Queue the exchanges whose text or context has changed since they were embedded, under a new version number.
 
-    `even_if_the_same`: queue all of them.
+    `force`: queue all of them.
     """
     rows = Exchange.objects.select_related("previous").filter(pk__in=list(exchange_ids), forgotten_at=None)
     changed, outdated = [], []
     for exchange in rows:
         digest = embedding_hash(exchange)
-        if even_if_the_same or digest != exchange.content_hash:
+        if force or digest != exchange.content_hash:
             Exchange.objects.filter(pk=exchange.pk).update(content_hash=digest, version=F("version") + 1)
             changed.append(exchange.pk)
             outdated.append(exchange.content_hash)
@@ -149,9 +149,9 @@ def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool
         jobs.wake_worker_on_commit("index_pending")
 
 
-def _row(item: NewExchange) -> Exchange:
+def _build_exchange(item: NewExchange) -> Exchange:
     user_message, assistant_message = clean_text(item.user_message), clean_text(item.assistant_message)
-    _refuse_empty(user_message)
+    _require_text(user_message)
     return Exchange(
         space=item.space,
         owner_id=item.owner_id,
@@ -173,16 +173,16 @@ def _row(item: NewExchange) -> Exchange:
     )
 
 
-def _before(
-    exchange: Exchange, latest: Mapping[uuid.UUID, Exchange | None], kept_last: Exchange | None
+def _previous_exchange(
+    exchange: Exchange, latest: Mapping[uuid.UUID, Exchange | None], last_stored: Exchange | None
 ) -> Exchange | None:
     """Return the previous exchange of the session, or the previous chunk of the same text."""
     if exchange.session_id is None:
-        return kept_last if exchange.chunk_index else None
+        return last_stored if exchange.chunk_index else None
     if exchange.session_id in latest:
         return latest[exchange.session_id]
-    said = Exchange.objects.findable().filter(session_id=exchange.session_id, timestamp__lte=exchange.timestamp)
-    return said.order_by("-timestamp", "-created_at").first()
+    earlier = Exchange.objects.findable().filter(session_id=exchange.session_id, timestamp__lte=exchange.timestamp)
+    return earlier.order_by("-timestamp", "-created_at").first()
 
 
 def _new_sessions(items: Sequence[NewExchange]) -> set[uuid.UUID]:
@@ -190,31 +190,31 @@ def _new_sessions(items: Sequence[NewExchange]) -> set[uuid.UUID]:
     sessions = {item.session_id for item in items if item.session_id}
     if len(sessions) < 2:
         return set()
-    begun = Exchange.objects.findable().filter(session_id__in=sessions).values_list("session_id", flat=True)
-    return sessions - set(begun.distinct())
+    known = Exchange.objects.findable().filter(session_id__in=sessions).values_list("session_id", flat=True)
+    return sessions - set(known.distinct())
 
 
-def _write_beside(exchanges: Sequence[Exchange]) -> None:
+def _save_terms_and_metadata(exchanges: Sequence[Exchange]) -> None:
     index_terms(exchanges)
     save_metadata_values(exchanges)
 
 
-def _refuse_empty(user_message: str) -> None:
+def _require_text(user_message: str) -> None:
     if not user_message.strip():
         raise InvalidInputError(_("There is nothing to remember: the text is empty."))
 
 
 def deactivate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
     """Hide these exchanges from retrieval; return the number changed. They stay stored and embedded."""
-    return _set(exchange_ids, is_inactive=True)
+    return _set_inactive(exchange_ids, is_inactive=True)
 
 
 def activate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
     """Include these exchanges in retrieval again; return the number changed."""
-    return _set(exchange_ids, is_inactive=False)
+    return _set_inactive(exchange_ids, is_inactive=False)
 
 
-def _set(exchange_ids: Iterable[uuid.UUID | None], *, is_inactive: bool) -> int:
+def _set_inactive(exchange_ids: Iterable[uuid.UUID | None], *, is_inactive: bool) -> int:
     ids = [id for id in exchange_ids if id is not None]
     changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(is_inactive=is_inactive)
     return changed.update(is_inactive=is_inactive)

@@ -26,7 +26,7 @@ def validate_metadata(metadata: Mapping[str, object]) -> Checked:
     if len(metadata) > MAX_KEYS:
         sentence = _("Metadata has at most %(most)s keys, not %(count)s.")
         raise InvalidInputError(sentence % {"most": MAX_KEYS, "count": len(metadata)})
-    checked = {_key(key): _value(key, value) for key, value in metadata.items()}
+    checked = {_validate_key(key): _validate_value(key, value) for key, value in metadata.items()}
     if len(checked) != len(metadata):
         raise InvalidInputError(_("Two keys of the metadata differ in control characters alone."))
     return checked
@@ -34,21 +34,24 @@ def validate_metadata(metadata: Mapping[str, object]) -> Checked:
 
 def save_metadata_values(exchanges: Iterable[Exchange]) -> None:
     """Replace the metadata rows of these exchanges, which filters query."""
-    given = list(exchanges)
-    MetadataValue.objects.filter(exchange_id__in=[exchange.pk for exchange in given]).delete()
+    exchanges = list(exchanges)
+    MetadataValue.objects.filter(exchange_id__in=[exchange.pk for exchange in exchanges]).delete()
     rows = (
-        row for exchange in given for key, value in exchange.metadata.items() for row in _rows(exchange, key, value)
+        row
+        for exchange in exchanges
+        for key, value in exchange.metadata.items()
+        for row in _build_rows(exchange, key, value)
     )
     MetadataValue.objects.bulk_create(rows, batch_size=1000)
 
 
-def _rows(exchange: Exchange, key: str, value: Scalar | list[Scalar]) -> list[MetadataValue]:
+def _build_rows(exchange: Exchange, key: str, value: Scalar | list[Scalar]) -> list[MetadataValue]:
     if isinstance(value, list):
-        return [_row(exchange, key, member, is_member=True) for member in value]
-    return [_row(exchange, key, value, is_member=False)]
+        return [_build_row(exchange, key, member, is_member=True) for member in value]
+    return [_build_row(exchange, key, value, is_member=False)]
 
 
-def _row(exchange: Exchange, key: str, value: Scalar, *, is_member: bool) -> MetadataValue:
+def _build_row(exchange: Exchange, key: str, value: Scalar, *, is_member: bool) -> MetadataValue:
     # In Python, bool is a subclass of int.
     if isinstance(value, bool):
         return MetadataValue(exchange=exchange, key=key, is_member=is_member, boolean=value)
@@ -57,7 +60,7 @@ def _row(exchange: Exchange, key: str, value: Scalar, *, is_member: bool) -> Met
     return MetadataValue(exchange=exchange, key=key, is_member=is_member, number=float(value))
 
 
-def _key(key: object) -> str:
+def _validate_key(key: object) -> str:
     cleaned = clean_text(key) if isinstance(key, str) else ""
     if not 1 <= len(cleaned) <= MAX_KEY_LENGTH or cleaned.startswith("$"):
         sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
@@ -65,20 +68,20 @@ def _key(key: object) -> str:
     return cleaned
 
 
-def _value(key: str, value: object) -> Scalar | list[Scalar]:
+def _validate_value(key: str, value: object) -> Scalar | list[Scalar]:
     if not isinstance(value, list | tuple):
-        return _scalar(key, value)
+        return _validate_scalar(key, value)
     if len(value) > MAX_MEMBERS:
         sentence = _("A list in metadata has at most %(most)s members, %(key)s has %(count)s.")
         raise InvalidInputError(sentence % {"most": MAX_MEMBERS, "key": key, "count": len(value)})
-    members = [_scalar(key, member) for member in value]
+    members = [_validate_scalar(key, member) for member in value]
     if len({_type_of(member) for member in members}) > 1:
         sentence = _("The members of the list %(key)s must all be texts, all numbers, or all true or false.")
         raise InvalidInputError(sentence % {"key": key})
     return members
 
 
-def _scalar(key: str, value: object) -> Scalar:
+def _validate_scalar(key: str, value: object) -> Scalar:
     if isinstance(value, bool):
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Move a thread's exchanges or a document to another space: rows at once, vectors soon after."""
+"""Move a thread's exchanges or a document to another space: rows at once, vectors later by a worker."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _BATCH_SIZE = 500
 @transaction.atomic
 def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
     """Move all exchanges of the thread to the space `to`; return their number."""
-    _announce(by, to, thread_id=thread_id)
+    _send_moved_on_commit(by, to, thread_id=thread_id)
     return _move(Exchange.objects.filter(thread_id=thread_id), to)
 
 
 @transaction.atomic
 def move_document(document: Document, *, to: Space, by: uuid.UUID) -> int:
-    """Put the document with all its pieces into the space `to`; returns how many pieces moved.
+    """Move the document with all its chunks to the space `to`; return the number of chunks moved.
 
-    Raises InvalidInputError while a version of it is on its way, and where `to` has a document of this name.
+    Raises InvalidInputError while a version is being processed, and if `to` has a document of this name.
     """
     locked = Document.objects.select_for_update().get(pk=document.pk)
     if locked.versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists():
@@ -36,24 +36,24 @@ def move_document(document: Document, *, to: Space, by: uuid.UUID) -> int:
         raise InvalidInputError(sentence % {"name": locked.name})
     if Document.objects.filter(space=to, name=locked.name, forgotten_at=None).exclude(pk=locked.pk).exists():
         raise InvalidInputError(_("There is a document %(name)s in that space already.") % {"name": locked.name})
-    # What is added from the same path again belongs to the space it is added to; here the name identifies it.
+    # Without its path, the next file from that path is a new document; this one is identified by its name.
     Document.objects.filter(pk=locked.pk).update(space=to, source_path="")
-    _announce(by, to, document_id=locked.pk)
-    pieces = Chunk.objects.filter(version__document=locked).values("exchange_id")
-    return _move(Exchange.objects.filter(id__in=pieces), to)
+    _send_moved_on_commit(by, to, document_id=locked.pk)
+    chunks = Chunk.objects.filter(version__document=locked).values("exchange_id")
+    return _move(Exchange.objects.filter(id__in=chunks), to)
 
 
-def _announce(by: uuid.UUID, to: Space, **what: uuid.UUID) -> None:
+def _send_moved_on_commit(by: uuid.UUID, to: Space, **what: uuid.UUID) -> None:
     transaction.on_commit(lambda: signals.moved.send(sender=None, by=by, to=to, **what))
 
 
 def _move(exchanges: QuerySet[Exchange], to: Space) -> int:
     ids = list(exchanges.exclude(space=to).values_list("id", flat=True))
-    for some in batched(ids, _BATCH_SIZE):
-        # What is forgotten after the move would else stay in the files of where it was.
-        generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=some))
-        Exchange.objects.filter(id__in=some).update(space=to)
-        LexicalEntry.objects.filter(exchange_id__in=some).update(space=to)
-        jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=some))
+    for batch in batched(ids, _BATCH_SIZE):
+        # The old collection keeps the vectors in its files, also of exchanges that are forgotten after the move.
+        generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=batch))
+        Exchange.objects.filter(id__in=batch).update(space=to)
+        LexicalEntry.objects.filter(exchange_id__in=batch).update(space=to)
+        jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=batch))
     jobs.wake_worker_on_commit("index_pending")
     return len(ids)

@@ -26,9 +26,9 @@ def add_note(
     timestamp: datetime | None = None,
     metadata: Metadata | None = None,
 ) -> list[Exchange]:
-    """Remember `text` as one or more exchanges, in its order, each with the metadata.
+    """Store `text` as one or more exchanges, in text order, each with the metadata.
 
-    Raises InvalidInputError for an empty text and for metadata that cannot be kept, VectorStoreDisabledError.
+    Raises InvalidInputError for an empty text and for invalid metadata, and VectorStoreDisabledError.
     """
     text = clean_text(text)
     configured = settings.CATO.vector_store

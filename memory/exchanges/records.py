@@ -1,4 +1,4 @@
-"""Store, query and delete records, which other programs keep under ids of their own."""
+"""Store, query and delete records, which other programs store under their own ids."""
 
 from __future__ import annotations
 
@@ -76,22 +76,22 @@ def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid
     `space`. Raises InvalidInputError, VectorStoreDisabledError, RecordConflictError if an id belongs to another person,
     and EmbeddingError if a vector cannot be checked because the model's dimension is unknown.
     """
-    _refuse_disabled()
-    checked = _check(records)
+    _require_vector_store()
+    validated = _validate_records(records)
     with transaction.atomic():
         # The lock serializes programs that send the same new id. Exchanges can still be added to the space.
         Space.objects.select_for_update(no_key=True).get(pk=space.pk)
         # The id of a forgotten exchange can be used again.
         Record.objects.filter(
-            space=space, name__in=[r.id for r in checked], exchange__forgotten_at__isnull=False
+            space=space, name__in=[r.id for r in validated], exchange__forgotten_at__isnull=False
         ).delete()
-        rows = Record.objects.filter(space=space, name__in=[r.id for r in checked]).select_related("exchange")
+        rows = Record.objects.filter(space=space, name__in=[r.id for r in validated]).select_related("exchange")
         known = {row.name: row for row in rows}
-        _refuse_conflicts(known.values(), owner_id)
-        _replace([(known[r.id], r) for r in checked if r.id in known])
-        made = _make([r for r in checked if r.id not in known], space, owner_id)
-    ids = {name: row.exchange_id for name, row in known.items()} | made
-    return [ids[r.id] for r in checked]
+        _require_ownership(known.values(), owner_id)
+        _replace([(known[r.id], r) for r in validated if r.id in known])
+        created = _create([r for r in validated if r.id not in known], space, owner_id)
+    ids = {name: row.exchange_id for name, row in known.items()} | created
+    return [ids[r.id] for r in validated]
 
 
 def query_records(
@@ -110,17 +110,17 @@ def query_records(
     finds nothing, the records that match the filters are returned, newest first. Raises InvalidInputError and
     VectorStoreDisabledError.
     """
-    _refuse_disabled()
+    _require_vector_store()
     if not 1 <= top_k <= MAX_RESULTS:
         raise InvalidInputError(f"Ask for 1 to {MAX_RESULTS} records (top_k), not {top_k}.")
-    asked = clean_text(text or "").strip()
-    if not asked and vector is None:
+    query_text = clean_text(text or "").strip()
+    if not query_text and vector is None:
         raise InvalidInputError("Ask with a text or with a vector.")
     required = parse_filter(filters) if filters else None
     active = generations.active_generation()
     query = Query(
-        text=asked,
-        get_vector=_vector_of(asked, vector, active),
+        text=query_text,
+        get_vector=_query_vector(query_text, vector, active),
         generation=active,
         spaces=spaces,
         limit=top_k,
@@ -129,9 +129,9 @@ def query_records(
     if not spaces:
         return []
     if not prefer:
-        return _ask(query, required)
-    first = _ask(query, all_of(required, parse_filter(prefer)))
-    return (first + _ask(query, all_of(required, parse_filter({"$not": prefer}))))[:top_k]
+        return _query_once(query, required)
+    preferred = _query_once(query, all_of(required, parse_filter(prefer)))
+    return (preferred + _query_once(query, all_of(required, parse_filter({"$not": prefer}))))[:top_k]
 
 
 def delete_records(
@@ -148,39 +148,39 @@ def delete_records(
     """
     if ids is None and filters is None:
         raise InvalidInputError("Say which records to delete, by ids or by filters.")
-    rows = _alive(spaces)
+    rows = _records_in(spaces)
     if ids is not None:
-        rows = rows.filter(record__name__in=_names(ids))
+        rows = rows.filter(record__name__in=_validate_names(ids))
     if filters is not None:
         rows = rows.filter(to_sql(parse_filter(filters)))
     with transaction.atomic():
         found = list(rows.values_list("id", flat=True))
         batches = [found[start : start + _BATCH] for start in range(0, len(found), _BATCH)]
-        forgotten = [gone for batch in batches for gone in forget(batch, by=by)]
+        forgotten = [id for batch in batches for id in forget(batch, by=by)]
         for batch in batches:
             Record.objects.filter(exchange_id__in=batch).delete()
     return len(forgotten)
 
 
-def _check(records: Sequence[NewRecord]) -> list[_ValidatedRecord]:
+def _validate_records(records: Sequence[NewRecord]) -> list[_ValidatedRecord]:
     if len(records) > MAX_RECORDS:
         raise InvalidInputError(f"Bring at most {MAX_RECORDS} records at once, not {len(records)}.")
-    names = _names(record.id for record in records)
+    names = _validate_names(record.id for record in records)
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInputError(f"The record {twice:.80} is there twice.")
-    return [_checked(name, record) for name, record in zip(names, records, strict=True)]
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(f"The record {duplicate:.80} is there twice.")
+    return [_validate_record(name, record) for name, record in zip(names, records, strict=True)]
 
 
-def _checked(name: str, record: NewRecord) -> _ValidatedRecord:
+def _validate_record(name: str, record: NewRecord) -> _ValidatedRecord:
     text = clean_text(record.text)
     if not text.strip():
         raise InvalidInputError(f"The record {name:.80} has no text.")
-    vector = None if record.vector is None else _checked_vector(record.vector).astype("<f4").tobytes()
+    vector = None if record.vector is None else _validate_vector(record.vector).astype("<f4").tobytes()
     return _ValidatedRecord(name, text, validate_metadata(record.metadata), vector)
 
 
-def _names(ids: Iterable[str]) -> list[str]:
+def _validate_names(ids: Iterable[str]) -> list[str]:
     names = [clean_text(id) for id in ids]
     if len(names) > MAX_RECORDS:
         raise InvalidInputError(f"Name at most {MAX_RECORDS} records at once, not {len(names)}.")
@@ -189,10 +189,10 @@ def _names(ids: Iterable[str]) -> list[str]:
     return names
 
 
-def _checked_vector(given: Vector) -> NDArray[np.float32]:
+def _validate_vector(numbers: Vector) -> NDArray[np.float32]:
     """Return the vector scaled to length 1. Raises InvalidInputError if it does not fit the active generation."""
     try:
-        vector = np.asarray(given, dtype=np.float32)
+        vector = np.asarray(numbers, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InvalidInputError("A vector is a list of numbers.") from error
     generation = generations.active_generation()
@@ -208,7 +208,7 @@ def _checked_vector(given: Vector) -> NDArray[np.float32]:
     return scaled
 
 
-def _make(records: Sequence[_ValidatedRecord], space: Space, owner_id: uuid.UUID) -> dict[str, uuid.UUID]:
+def _create(records: Sequence[_ValidatedRecord], space: Space, owner_id: uuid.UUID) -> dict[str, uuid.UUID]:
     exchanges = remember_many(
         [
             NewExchange(
@@ -225,18 +225,20 @@ def _make(records: Sequence[_ValidatedRecord], space: Space, owner_id: uuid.UUID
     return {r.id: e.pk for r, e in pairs}
 
 
-def _refuse_conflicts(known: Iterable[Record], owner_id: uuid.UUID) -> None:
+def _require_ownership(known: Iterable[Record], owner_id: uuid.UUID) -> None:
     """Raise RecordConflictError if another person owns one of these records."""
     names = sorted(row.name for row in known if row.exchange.owner_id != owner_id)
     if not names:
         return
     shown = ", ".join(name[:_SHOWN_CHARS] for name in names[:_SHOWN_IDS])
-    said = ngettext(
+    message = ngettext(
         "The record %(ids)s belongs to another person, so nothing was stored. Use an id of your own for it.",
         "%(count)s records belong to another person, so nothing was stored. Use ids of your own for them: %(ids)s",
         len(names),
     )
-    raise RecordConflictError(said % {"ids": shown if len(names) <= _SHOWN_IDS else f"{shown} …", "count": len(names)})
+    raise RecordConflictError(
+        message % {"ids": shown if len(names) <= _SHOWN_IDS else f"{shown} …", "count": len(names)}
+    )
 
 
 def _replace(pairs: Iterable[tuple[Record, _ValidatedRecord]]) -> None:
@@ -250,27 +252,29 @@ def _replace(pairs: Iterable[tuple[Record, _ValidatedRecord]]) -> None:
         Exchange.objects.filter(pk=exchange.pk).update(timestamp=timezone.now())
         update_exchange(exchange, user_message=record.text, assistant_message="", metadata=record.metadata)
         if vector != record.vector:
-            requeue_changed([exchange.pk], even_if_the_same=True)
+            requeue_changed([exchange.pk], force=True)
 
 
-def _vector_of(text: str, vector: Vector | None, active: IndexGeneration) -> Callable[[], NDArray[np.float32] | None]:
+def _query_vector(
+    text: str, vector: Vector | None, active: IndexGeneration
+) -> Callable[[], NDArray[np.float32] | None]:
     if vector is None:
         return query_embedding.embed_async([text], generations.embedder_for(active))
-    checked = _checked_vector(vector)
-    return lambda: checked
+    normalised_vector = _validate_vector(vector)
+    return lambda: normalised_vector
 
 
-def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
+def _query_once(query: Query, filters: Filter | None) -> list[RecordHit]:
     """Return the best records that match `filters`; without a text, rank them by cosine similarity only."""
-    ranking = get_strategy("hybrid" if query.text else "default")(_narrowed(query, filters))
+    ranking = get_strategy("hybrid" if query.text else "default")(_only_records(query, filters))
     hits = _hits(ranking)
     if hits or not ranking.is_lexical_only or filters is None:
         return hits[: query.limit]
-    rows = _alive(query.spaces).filter(to_sql(filters)).order_by("-timestamp", "id")[: query.limit]
+    rows = _records_in(query.spaces).filter(to_sql(filters)).order_by("-timestamp", "id")[: query.limit]
     return [_hit(row, None, 0.0) for row in rows]
 
 
-def _narrowed(query: Query, filters: Filter | None) -> Query:
+def _only_records(query: Query, filters: Filter | None) -> Query:
     # Programs also store exchanges and notes, which have `manual_entry` set.
     records = parse_filter({"source": str(Exchange.Source.API), "manual_entry": False})
     return replace(query, keep_duplicates=True, filters=all_of(records, filters))
@@ -286,7 +290,7 @@ def _hits(ranking: RankedHits) -> list[RecordHit]:
 _IS_RECORD = Q(record__isnull=False, forgotten_at=None)
 
 
-def _alive(spaces: SpaceIds) -> QuerySet[Exchange]:
+def _records_in(spaces: SpaceIds) -> QuerySet[Exchange]:
     return in_spaces(Exchange.objects.filter(_IS_RECORD).select_related("record"), spaces)
 
 
@@ -294,6 +298,6 @@ def _hit(row: Any, similarity: float | None, score: float) -> RecordHit:
     return RecordHit(row.record.name, row.pk, row.user_message, row.metadata, similarity, score)
 
 
-def _refuse_disabled() -> None:
+def _require_vector_store() -> None:
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError

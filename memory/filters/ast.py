@@ -19,7 +19,7 @@ class Condition:
     """One comparison of an exchange's own field or of its metadata under `key`.
 
     All `values` have one type; only `$in` takes several. Equality is `$in` with one value. A missing value or one of
-    another type fails the comparison, so that a negated condition holds.
+    another type fails the comparison, so a negated condition is true.
     """
 
     key: str

@@ -23,36 +23,36 @@ def ids_if_selective(tree: Filter, limit: int) -> set[uuid.UUID] | None:
     spaces.
     """
     if isinstance(tree, Condition):
-        return _few(tree, limit)
+        return _ids_of_condition(tree, limit)
     parts = (ids_if_selective(part, limit) for part in tree.parts)
     if isinstance(tree, And):
         return next((found for found in parts if found is not None), None)
-    together: set[uuid.UUID] = set()
+    union: set[uuid.UUID] = set()
     for found in parts:
         if found is None:
             return None
-        together |= found
-    return together if len(together) <= limit else None
+        union |= found
+    return union if len(union) <= limit else None
 
 
-def _few(condition: Condition, limit: int) -> set[uuid.UUID] | None:
+def _ids_of_condition(condition: Condition, limit: int) -> set[uuid.UUID] | None:
     if condition.negated:
         return None
-    ids = _own(condition) if condition.is_own else _free(condition)
+    ids = _field_query(condition) if condition.is_own else _metadata_query(condition)
     if ids is None:
         return None
     found = list(ids[: limit + 1])
     return None if len(found) > limit else set(found)
 
 
-def _own(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
+def _field_query(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
     if condition.key not in _INDEXED:
         return None
     column = EXCHANGE_FIELDS[condition.key].column
     return Exchange.objects.filter(**lookup(column, condition)).values_list("id", flat=True)
 
 
-def _free(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
+def _metadata_query(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
     column = COLUMNS[type(condition.values[0])]
     if column == "boolean":  # the column has no index
         return None

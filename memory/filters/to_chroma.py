@@ -21,16 +21,16 @@ def to_chroma(tree: Filter) -> dict[str, Any] | None:
     """Return the filter as a `where`, or None if Chroma cannot express a part of it."""
     if isinstance(tree, Condition):
         return _condition(tree)
-    said = [to_chroma(part) for part in tree.parts]
-    if not said or None in said:
+    parts = [to_chroma(part) for part in tree.parts]
+    if not parts or None in parts:
         return None
-    return {"$and" if isinstance(tree, And) else "$or": said}
+    return {"$and" if isinstance(tree, And) else "$or": parts}
 
 
 def chroma_fields(exchange: Exchange, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> dict[str, Any]:
     """Return the Chroma metadata for each vector of `exchange`; `metadata` is its validated metadata.
 
-    An upsert with the same vector id keeps fields that are no longer given. Changed metadata therefore needs a new
+    An upsert with the same vector id keeps fields that are no longer passed. Changed metadata therefore needs a new
     version of the exchange.
     """
     own: dict[str, Any] = {
@@ -47,7 +47,7 @@ def chroma_fields(exchange: Exchange, metadata: Mapping[str, Scalar | Sequence[S
     if exchange.source_file:
         own["source_file"] = exchange.source_file
     # Chroma rejects empty lists.
-    return own | {f"{_PREFIX}{key}": _stored(value) for key, value in metadata.items() if value != []}
+    return own | {f"{_PREFIX}{key}": _stored_value(value) for key, value in metadata.items() if value != []}
 
 
 def _condition(condition: Condition) -> dict[str, Any] | None:
@@ -62,20 +62,20 @@ def _condition(condition: Condition) -> dict[str, Any] | None:
         if own is None:
             return None  # "less" or "missing" would match, and Chroma cannot query for missing fields
         operator = _OPPOSITE[operator]  # own fields with an order are always present
-    values = [_asked(value) for value in condition.values]
+    values = [_query_value(value) for value in condition.values]
     return {name: {operator: values if operator in ("$in", "$nin") else values[0]}}
 
 
-def _asked(value: Value) -> str | float | bool:
+def _query_value(value: Value) -> str | float | bool:
     if isinstance(value, datetime):
         return value.timestamp()
     return str(value) if isinstance(value, uuid.UUID) else value
 
 
-def _stored(value: Scalar | Sequence[Scalar]) -> Scalar | list[Scalar]:
+def _stored_value(value: Scalar | Sequence[Scalar]) -> Scalar | list[Scalar]:
     """Return numbers as floats, because Chroma distinguishes an integer in a list from the equal float."""
     if isinstance(value, str | bool):
         return value
     if isinstance(value, int | float):
         return float(value)
-    return [each if isinstance(each, str | bool) else float(each) for each in value]
+    return [member if isinstance(member, str | bool) else float(member) for member in value]

@@ -19,7 +19,7 @@ COLUMNS = {str: "text", float: "number", bool: "boolean"}
 def to_sql(tree: Filter) -> Q:
     """Return a Q for `Exchange.objects.filter`; callers add the conditions on readable spaces."""
     if isinstance(tree, Condition):
-        holds = _own(tree) if tree.is_own else _free(tree)
+        holds = _field_condition(tree) if tree.is_own else _metadata_condition(tree)
         return ~holds if tree.negated else holds
     is_and = isinstance(tree, And)
     if not tree.parts:
@@ -28,11 +28,11 @@ def to_sql(tree: Filter) -> Q:
     return reduce(and_ if is_and else or_, map(to_sql, tree.parts))
 
 
-def _own(condition: Condition) -> Q:
+def _field_condition(condition: Condition) -> Q:
     return Q(**lookup(EXCHANGE_FIELDS[condition.key].column, condition))
 
 
-def _free(condition: Condition) -> Q:
+def _metadata_condition(condition: Condition) -> Q:
     column = COLUMNS[type(condition.values[0])]
     # The cast does not change the value. It keeps SQLite from scanning all rows of the key for every exchange. A few
     # hundred candidates of 100,000 took half a minute; through the exchange's own rows they take 10 ms.

@@ -1,1 +1,1 @@
-"""The administrator's pages of what is remembered. Text of spaces that are not theirs to read stays hidden."""
+"""Administration pages for memory. Text is shown only from spaces that the administrator may read."""

@@ -49,8 +49,8 @@ class DocumentRow:
 @require_GET
 def documents(request: PageRequest) -> HttpResponse:
     """List the documents that match the filters, newest first."""
-    shown = access.admin_visible_space_ids(request.user.pk)
-    selection = filters.documents(request.GET, shown=shown)
+    visible_spaces = access.admin_visible_space_ids(request.user.pk)
+    selection = filters.documents(request.GET, visible_spaces=visible_spaces)
     page = Paginator(selection.qs.select_related("owner", "space__owner"), _PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "section": "admin",
@@ -58,7 +58,7 @@ def documents(request: PageRequest) -> HttpResponse:
         "selection": selection,
         "filters": request.GET.urlencode(),
         "page": page,
-        "rows": _rows(request, list(page), shown),
+        "rows": _rows(request, list(page), visible_spaces),
         "reveals": active_reveal_rows(request),
     }
     return render(request, "memory/admin_documents.html", context)
@@ -68,27 +68,28 @@ def documents(request: PageRequest) -> HttpResponse:
 @require_POST
 def forget(request: PageRequest) -> HttpResponse:
     """Ask for confirmation with the number of documents, then start the operation."""
-    chosen, shown = parse_bulk_selection(request, "document"), access.admin_visible_space_ids(request.user.pk)
-    rows = filters.documents(chosen.filters, shown=shown).certain
-    count = (rows if chosen.is_all else rows.filter(pk__in=chosen.ids)).count()
+    selection = parse_bulk_selection(request, "document")
+    visible_spaces = access.admin_visible_space_ids(request.user.pk)
+    rows = filters.documents(selection.filters, visible_spaces=visible_spaces).actionable_rows
+    count = (rows if selection.is_all else rows.filter(pk__in=selection.ids)).count()
     if not count:
         messages.error(request, _("Tick the documents that are to be deleted first."))
         return redirect("admin_documents")
     if request.POST.get("confirmed") != "yes":
-        return render(request, "memory/confirm.html", _question(chosen, count))
-    parameters = chosen.parameters(shown)
+        return render(request, "memory/confirm.html", _question(selection, count))
+    parameters = selection.parameters(visible_spaces)
     operation = operations.create_operation(
         Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, parameters=parameters, total=count
     )
     return redirect("admin_operation", operation.pk)
 
 
-def _rows(request: PageRequest, found: list[Document], shown: access.SpaceIds) -> list[DocumentRow]:
+def _rows(request: PageRequest, found: list[Document], visible_spaces: access.SpaceIds) -> list[DocumentRow]:
     readable = access.readable_space_ids(request.user.pk)
     states = {state.id: state for state in document_statuses(found)}
     rows = []
     for document in found:
-        state, hidden = states.get(document.pk), document.space_id not in shown
+        state, hidden = states.get(document.pk), document.space_id not in visible_spaces
         rows.append(
             DocumentRow(
                 id=document.pk,
@@ -108,11 +109,11 @@ def _rows(request: PageRequest, found: list[Document], shown: access.SpaceIds) -
     return rows
 
 
-def _question(chosen: BulkSelection, count: int) -> dict[str, object]:
+def _question(selection: BulkSelection, count: int) -> dict[str, object]:
     question = ngettext("Delete this document?", "Delete %(count)s documents?", count)
     return {
         "section": "admin",
-        "fields": chosen.form_fields("document"),
+        "fields": selection.form_fields("document"),
         "question": question % {"count": format_number(count)},
         "consequence": ngettext(
             "It goes with all versions, passages and originals. Nobody can recall or find it from now on.",
@@ -121,5 +122,5 @@ def _question(chosen: BulkSelection, count: int) -> dict[str, object]:
         ),
         "act": npgettext("of a list", "Delete it", "Delete %(count)s", count) % {"count": format_number(count)},
         "action": reverse("admin_forget_documents"),
-        "back_url": f"{reverse('admin_documents')}?{chosen.filters.urlencode()}",
+        "back_url": f"{reverse('admin_documents')}?{selection.filters.urlencode()}",
     }

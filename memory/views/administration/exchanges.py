@@ -59,8 +59,8 @@ class ExchangeRow:
 @require_GET
 def exchanges(request: PageRequest) -> HttpResponse:
     """List the exchanges that match the filters, newest first."""
-    shown = access.admin_visible_space_ids(request.user.pk)
-    selection = filters.exchanges(request.GET, shown=shown)
+    visible_spaces = access.admin_visible_space_ids(request.user.pk)
+    selection = filters.exchanges(request.GET, visible_spaces=visible_spaces)
     active_jobs = EmbeddingJob.objects.filter(generation=generations.active_generation())
     rows = selection.qs.select_related("owner", "space__owner")
     rows = rows.prefetch_related(Prefetch("embeddings", queryset=active_jobs, to_attr="active_jobs"))
@@ -71,7 +71,7 @@ def exchanges(request: PageRequest) -> HttpResponse:
         "selection": selection,
         "filters": request.GET.urlencode(),
         "page": page,
-        "rows": [_row(request, exchange, shown) for exchange in page],
+        "rows": [_build_row(request, exchange, visible_spaces) for exchange in page],
         "reveals": active_reveal_rows(request),
     }
     return render(request, "memory/admin_exchanges.html", context)
@@ -81,15 +81,16 @@ def exchanges(request: PageRequest) -> HttpResponse:
 @require_POST
 def forget(request: PageRequest) -> HttpResponse:
     """Ask for confirmation with the number of exchanges, then start the operation."""
-    chosen, shown = parse_bulk_selection(request, "exchange"), access.admin_visible_space_ids(request.user.pk)
-    count = _selected(chosen, shown).count()
+    selection = parse_bulk_selection(request, "exchange")
+    visible_spaces = access.admin_visible_space_ids(request.user.pk)
+    count = _selected(selection, visible_spaces).count()
     if not count:
         messages.error(request, _("Tick the exchanges that are to be forgotten first."))
         return redirect("admin_exchanges")
     if request.POST.get("confirmed") != "yes":
-        return render(request, "memory/confirm.html", _question(chosen, count))
+        return render(request, "memory/confirm.html", _question(selection, count))
     operation = operations.create_operation(
-        Operation.Kind.FORGET, by=request.user.pk, parameters=chosen.parameters(shown), total=count
+        Operation.Kind.FORGET, by=request.user.pk, parameters=selection.parameters(visible_spaces), total=count
     )
     return redirect("admin_operation", operation.pk)
 
@@ -98,42 +99,45 @@ def forget(request: PageRequest) -> HttpResponse:
 @require_POST
 def export(request: PageRequest) -> HttpResponseBase:
     """Export the selection as JSON lines; texts only from spaces that the administrator may read."""
-    chosen, shown = parse_bulk_selection(request, "exchange"), access.admin_visible_space_ids(request.user.pk)
-    rows = _selected(chosen, shown)
+    selection = parse_bulk_selection(request, "exchange")
+    visible_spaces = access.admin_visible_space_ids(request.user.pk)
+    rows = _selected(selection, visible_spaces)
     count = rows.count()
     if not count:
         messages.error(request, _("Tick the exchanges that are to be exported first."))
         return redirect("admin_exchanges")
     signals.exchanges_exported.send(sender=None, by=request.user.pk, count=count)
-    response = StreamingHttpResponse(_lines(rows, shown), content_type="application/jsonl")
+    response = StreamingHttpResponse(_exported_lines(rows, visible_spaces), content_type="application/jsonl")
     name = f"exchanges {timezone.now():%Y-%m-%d}.jsonl"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
-def _selected(chosen: BulkSelection, shown: access.SpaceIds) -> QuerySet[Exchange]:
-    rows: QuerySet[Exchange] = filters.exchanges(chosen.filters, shown=shown).certain
-    return rows if chosen.is_all else rows.filter(pk__in=chosen.ids)
+def _selected(selection: BulkSelection, visible_spaces: access.SpaceIds) -> QuerySet[Exchange]:
+    rows: QuerySet[Exchange] = filters.exchanges(selection.filters, visible_spaces=visible_spaces).actionable_rows
+    return rows if selection.is_all else rows.filter(pk__in=selection.ids)
 
 
-def _lines(rows: QuerySet[Exchange], shown: access.SpaceIds) -> Iterator[bytes]:
+def _exported_lines(rows: QuerySet[Exchange], visible_spaces: access.SpaceIds) -> Iterator[bytes]:
     for page in iterate_by_pk(rows.select_related("owner", "space"), 200):
-        lines = (json.dumps(_fields(exchange, shown), ensure_ascii=False, default=str) for exchange in page)
+        lines = (
+            json.dumps(_exported_fields(exchange, visible_spaces), ensure_ascii=False, default=str) for exchange in page
+        )
         yield "".join(f"{line}\n" for line in lines).encode()
 
 
-def _fields(exchange: Exchange, shown: access.SpaceIds) -> dict[str, object]:
+def _exported_fields(exchange: Exchange, visible_spaces: access.SpaceIds) -> dict[str, object]:
     names = ("id", "thread_id", "session_id", "source", "timestamp", "created_at", "size")
     fields = {name: getattr(exchange, name) for name in names}
     fields |= {"who": str(exchange.owner), "space": exchange.space.name or exchange.space.kind}
-    if exchange.space_id not in shown:
+    if exchange.space_id not in visible_spaces:
         return fields | {"is_shown": False}
     texts = ("user_message", "assistant_message", "source_file", "metadata")
     return fields | {"is_shown": True} | {name: getattr(exchange, name) for name in texts}
 
 
-def _row(request: PageRequest, exchange: Exchange, shown: access.SpaceIds) -> ExchangeRow:
-    hidden = exchange.space_id not in shown
+def _build_row(request: PageRequest, exchange: Exchange, visible_spaces: access.SpaceIds) -> ExchangeRow:
+    hidden = exchange.space_id not in visible_spaces
     names = {Job.State.PENDING: _("waiting"), Job.State.DONE: "remembered", Job.State.FAILED: _("failed")}
     states = [job.state for job in getattr(exchange, "active_jobs", [])]
     return ExchangeRow(
@@ -150,7 +154,7 @@ def _row(request: PageRequest, exchange: Exchange, shown: access.SpaceIds) -> Ex
     )
 
 
-def _question(chosen: BulkSelection, count: int) -> dict[str, object]:
+def _question(selection: BulkSelection, count: int) -> dict[str, object]:
     question = npgettext("of a list", "Forget this exchange?", "Forget %(count)s exchanges?", count)
     consequence = npgettext(
         "of a list",
@@ -163,10 +167,10 @@ def _question(chosen: BulkSelection, count: int) -> dict[str, object]:
     act = npgettext("of a list", "Forget it", "Forget %(count)s", count)
     return {
         "section": "admin",
-        "fields": chosen.form_fields("exchange"),
+        "fields": selection.form_fields("exchange"),
         "question": question % {"count": format_number(count)},
         "consequence": consequence,
         "act": act % {"count": format_number(count)},
         "action": reverse("admin_forget"),
-        "back_url": f"{reverse('admin_exchanges')}?{chosen.filters.urlencode()}",
+        "back_url": f"{reverse('admin_exchanges')}?{selection.filters.urlencode()}",
     }

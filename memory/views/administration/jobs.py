@@ -48,7 +48,7 @@ def jobs(request: PageRequest) -> HttpResponse:
     context = {
         "section": "admin",
         "tab": "jobs",
-        "rows": [_row(kind, row) for kind, rows in found.items() for row in rows.order_by("pk")[:_MAX_ROWS]],
+        "rows": [_build_row(kind, row) for kind, rows in found.items() for row in rows.order_by("pk")[:_MAX_ROWS]],
         "retry_url": reverse("admin_retry"),
         "failed": sum(rows.filter(state=Job.State.FAILED).count() for rows in found.values()),
     }
@@ -97,7 +97,7 @@ def _retry_extraction(rows: QuerySet[DocumentVersion]) -> int:
     return len(versions)
 
 
-def _row(kind: str, row: Any) -> JobRow:
+def _build_row(kind: str, row: Any) -> JobRow:
     if isinstance(row, DocumentVersion):
         description = _("version %(number)s of a document of %(name)s, %(size)s") % {
             "number": row.number,

@@ -26,7 +26,7 @@ from memory.views.http import PageRequest, admin_required
 Kind = Operation.Kind
 _PAGE_SIZE = 20
 # Operations with a button on this page; the others start from a selection.
-_OFFERED = {
+_STARTABLE = {
     "reconcile": (Kind.RECONCILE, {"is_dry_run": False}),
     "count": (Kind.RECONCILE, {"is_dry_run": True}),
     "backfill": (Kind.BACKFILL, {}),
@@ -34,7 +34,7 @@ _OFFERED = {
 }
 _FORGETTING = (Kind.FORGET, Kind.FORGET_DOCUMENTS, Kind.RETENTION)
 # Labels of the counts that operations report.
-_COUNTED = {
+_COUNT_LABELS = {
     "exchanges": gettext_noop("Exchanges"),
     "documents": gettext_noop("Documents"),
     "embedded": gettext_noop("Embedded"),
@@ -42,7 +42,7 @@ _COUNTED = {
     "cached embeddings": gettext_noop("Cached embeddings"),
     "forgotten exchanges": gettext_noop("Forgotten exchanges"),
 }
-_FOUND = {
+_FOUND_LABELS = {
     "queued": gettext_noop("Queued to be embedded"),
     "vectors_removed": gettext_noop("Orphaned vectors removed"),
     "collections_dropped": gettext_noop("Orphaned collections dropped"),
@@ -80,7 +80,7 @@ def all_operations(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         return _start(request)
     page = Paginator(operations.list_operations(), _PAGE_SIZE).get_page(request.GET.get("page"))
-    rows = [_row(operation) for operation in page]
+    rows = [_build_row(operation) for operation in page]
     context = {"section": "admin", "tab": "operations", "page": page, "rows": rows}
     return render(request, "memory/admin_operations.html", context)
 
@@ -89,7 +89,7 @@ def all_operations(request: PageRequest) -> HttpResponse:
 @require_GET
 def operation(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
     """Show the progress and receipt; htmx requests get only these, and poll them while the operation runs."""
-    row = _row(operations.get_operation(operation_id))
+    row = _build_row(operations.get_operation(operation_id))
     template = "memory/_operation.html" if request.htmx else "memory/admin_operation.html"
     return render(request, template, {"section": "admin", "tab": "operations", "row": row})
 
@@ -113,7 +113,7 @@ def retry(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
 
 
 def _start(request: PageRequest) -> HttpResponse:
-    kind, parameters = _OFFERED.get(request.POST.get("kind", ""), (None, {}))
+    kind, parameters = _STARTABLE.get(request.POST.get("kind", ""), (None, {}))
     if kind is None:
         messages.error(request, _("Choose what is to be done."))
         return redirect("admin_operations")
@@ -125,12 +125,12 @@ def _start(request: PageRequest) -> HttpResponse:
     return redirect("admin_operation", operation.pk)
 
 
-def _row(operation: Operation) -> OperationRow:
+def _build_row(operation: Operation) -> OperationRow:
     args = [operation.pk]
     under_way = operation.is_under_way
     is_forgetting = operation.kind in _FORGETTING
-    failed = operations.given_up(operation) if is_forgetting else 0
-    waiting = operations.count_pending_erasures(operation) - failed if is_forgetting else 0
+    failed = operations.count_failed_erasures(operation) if is_forgetting else 0
+    pending = operations.count_pending_erasures(operation) - failed if is_forgetting else 0
     title = str(Kind(operation.kind).label)
     if operation.parameters.get("is_dry_run"):
         title = _("%(what)s, count only") % {"what": title}
@@ -141,10 +141,10 @@ def _row(operation: Operation) -> OperationRow:
         created_at=operation.created_at,
         state_text=_state(operation),
         has_failed=operation.state == Job.State.FAILED,
-        is_watched=under_way or waiting > 0,
+        is_watched=under_way or pending > 0,
         error=operation.error,
         bar=round(20 * min(1, operation.processed / operation.total)) if under_way and operation.total else None,
-        lines=list(_lines(operation, waiting, failed)),
+        lines=list(_receipt_lines(operation, pending, failed)),
         url=reverse("admin_operation", args=args),
         row_url=reverse("admin_operation", args=args),
         cancel_url=reverse("cancel_operation", args=args) if under_way else "",
@@ -169,19 +169,19 @@ def _state(operation: Operation) -> str:
     return _("%(count)s processed") % {"count": format_number(operation.processed)}
 
 
-def _lines(operation: Operation, waiting: int, failed: int) -> Iterator[dict[str, object]]:
+def _receipt_lines(operation: Operation, pending: int, failed: int) -> Iterator[dict[str, object]]:
     """Yield the lines of the receipt: counts, and the progress of erasure."""
     for name, count in operation.counts.items():
-        yield {"label": _(_COUNTED.get(name, name.capitalize())), "figure": format_number(count)}
+        yield {"label": _(_COUNT_LABELS.get(name, name.capitalize())), "figure": format_number(count)}
     for name, count in operation.parameters.get("found", {}).items():
-        yield {"label": _(_FOUND.get(name, name)), "figure": format_number(count)}
+        yield {"label": _(_FOUND_LABELS.get(name, name)), "figure": format_number(count)}
     if operation.kind in _FORGETTING and operation.processed:
         end = operation.finished_at
         if end is not None:
             yield {"label": _("Out of every search and answer"), "at": end}
-        under_way = _("%(count)s under way") % {"count": format_number(waiting)}
-        if waiting or not failed:
-            yield {"label": _("Removed and verified"), "figure": under_way if waiting else _("all")}
+        under_way = _("%(count)s under way") % {"count": format_number(pending)}
+        if pending or not failed:
+            yield {"label": _("Removed and verified"), "figure": under_way if pending else _("all")}
         if failed:
             yield {"label": _("Not removed: see the failed jobs"), "figure": format_number(failed)}
         if end is not None:

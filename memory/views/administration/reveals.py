@@ -23,17 +23,17 @@ from memory.views.http import PageRequest, admin_required
 def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     """Ask for the reason, then start the reveal."""
     space = reveals.get_space(space_id)
-    back = request.POST.get("next") or request.GET.get("next") or ""
+    next_url = request.POST.get("next") or request.GET.get("next") or ""
     # Without a leading slash, `redirect` would take it for the name of a view.
-    if not back.startswith("/") or not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
-        back = reverse("admin_exchanges")
+    if not next_url.startswith("/") or not url_has_allowed_host_and_scheme(next_url, allowed_hosts=None):
+        next_url = reverse("admin_exchanges")
     reason = request.POST.get("reason", "")
     context = {
         "section": "admin",
         "space_id": space.pk,
         "space_label": space_label(space),
         "minutes": int(reveals.DURATION.total_seconds() // 60),
-        "next": back,
+        "next": next_url,
         "reason": reason,
     }
     if request.method == "GET":
@@ -42,7 +42,7 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
         reveals.reveal(space, by=request.user.pk, reason=reason)
     except InvalidInputError as error:
         return render(request, "memory/reveal.html", context | {"error": str(error)}, status=422)
-    return redirect(back)
+    return redirect(next_url)
 
 
 @admin_required

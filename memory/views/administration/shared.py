@@ -38,11 +38,11 @@ class BulkSelection:
     ids: list[uuid.UUID]
     is_all: bool
 
-    def parameters(self, shown: frozenset[uuid.UUID]) -> dict[str, object]:
-        """Return the parameters of an operation; the text filter applies to the spaces in `shown` only."""
+    def parameters(self, visible_spaces: frozenset[uuid.UUID]) -> dict[str, object]:
+        """Return the parameters of an operation; the text filter applies to the spaces in `visible_spaces` only."""
         filters = {name: value for name, value in self.filters.items() if value}
-        chosen: dict[str, object] = {"filters": filters, "shown": sorted(map(str, shown))}
-        return chosen if self.is_all else chosen | {"ids": [str(id) for id in self.ids]}
+        parameters: dict[str, object] = {"filters": filters, "shown": sorted(map(str, visible_spaces))}
+        return parameters if self.is_all else parameters | {"ids": [str(id) for id in self.ids]}
 
     def form_fields(self, name: str) -> list[tuple[str, str]]:
         """Return the hidden fields that send the selection again; `name` is the field of the ids."""
