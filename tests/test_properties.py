@@ -723,7 +723,7 @@ class TeamLife(RuleBasedStateMachine):
 
 def test_everybody_reaches_exactly_what_they_may_read(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     # The sentences differ in a word or two and would count as near-duplicates.
-    monkeypatch.setattr(duplicates, "_SAME", 2.0)
+    monkeypatch.setattr(duplicates, "_DUPLICATE_COSINE", 2.0)
     run_state_machine_as_test(
         lambda: TeamLife(base),
         settings=examples(

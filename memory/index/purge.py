@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _PAGE = 500
 # Seconds. A search that has already read the old collection's name can still query it for this time.
 _READER_GRACE = 0.5
-_CHECKPOINTS = 20
+_MAX_CHECKPOINTS = 20
 _TABLES = (
     "memory_exchange",
     "memory_hiddenpassage",
@@ -55,54 +55,54 @@ _TABLES = (
 
 
 def purge_pending(*, before: datetime | None = None, progress: ProgressCallback = no_progress) -> int:
-    """Rebuild every index marked for purging, vacuum the database, and return the number of rebuilt indexes.
+    """Rebuild every collection marked for purging, vacuum the database, and return the number of rebuilt collections.
 
-    `before` limits the call to indexes that were marked at or before that time. The mark of a collection is cleared only
+    `before` limits the call to collections that were marked at or before that time. The mark of a collection is cleared only
     after its rebuild and the vacuum. If Cato manages the Chroma server, it asks the server to remove the dropped files.
     The call can be interrupted and repeated. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     pending = Collection.objects.exclude(purge_needed_since=None)
     if before is not None:
         pending = pending.filter(purge_needed_since__lte=before)
-    renewed = 0
+    rebuilt = 0
     for collection in pending.select_related("space", "generation").order_by("pk"):
-        begun = timezone.now()
+        started_at = timezone.now()
         if not rebuild_collection(collection, progress=progress):
             continue
-        if not renewed:
+        if not rebuilt:
             delete_orphan_cache_entries()
             vacuum_database()
-        renewed += 1
-        _clear_purge_flag(collection, begun)
-    return renewed
+        rebuilt += 1
+        _clear_purge_flag(collection, started_at)
+    return rebuilt
 
 
 def purge_overdue() -> int:
-    """Purge the indexes that were marked more than half of `erase_within_hours` ago; return their number.
+    """Purge the collections that were marked more than half of `erase_within_hours` ago; return their number.
 
     If the vector store is unavailable or disabled, log a warning and return 0.
     """
-    limit = timezone.now() - timedelta(hours=settings.CATO.vector_store.erase_within_hours) / 2
-    if not Collection.objects.filter(purge_needed_since__lte=limit).exists():
+    deadline = timezone.now() - timedelta(hours=settings.CATO.vector_store.erase_within_hours) / 2
+    if not Collection.objects.filter(purge_needed_since__lte=deadline).exists():
         return 0
     try:
-        return purge_pending(before=limit)
+        return purge_pending(before=deadline)
     except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
-        log.warning("indexes could not be made anew yet: %s", error)
+        log.warning("collections could not be rebuilt yet: %s", error)
         return 0
 
 
 def purge_all(*, progress: ProgressCallback = no_progress) -> int:
-    """Drop orphan collections and cache entries, run `purge_pending`, and return the number of rebuilt indexes.
+    """Drop orphan collections and cache entries, run `purge_pending`, and return the number of rebuilt collections.
 
     The database is vacuumed even if no collection was marked for purging.
     """
     drop_orphan_collections()
-    renewed = purge_pending(progress=progress)
-    if not renewed:
+    rebuilt = purge_pending(progress=progress)
+    if not rebuilt:
         delete_orphan_cache_entries()
         vacuum_database()
-    return renewed
+    return rebuilt
 
 
 def rebuild_collection(collection: Collection, *, progress: ProgressCallback = no_progress) -> bool:
@@ -139,7 +139,7 @@ def rebuild_collection(collection: Collection, *, progress: ProgressCallback = n
 
 
 def vacuum_database() -> None:
-    """Rewrite the database files so that no page holds deleted data.
+    """Rewrite the database files so that no page contains deleted data.
 
     On SQLite, log a warning if readers prevent the truncation of the write-ahead log in 20 attempts.
     """
@@ -151,12 +151,12 @@ def vacuum_database() -> None:
             return
         cursor.execute("INSERT INTO memory_terms_index(memory_terms_index) VALUES ('optimize')")
         cursor.execute("VACUUM")
-        for _ in range(_CHECKPOINTS):
+        for _ in range(_MAX_CHECKPOINTS):
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if not cursor.fetchone()[0]:
                 return
             time.sleep(_READER_GRACE)  # a reader still uses the log
-    log.warning("the write-ahead log of the database could not be emptied: somebody reads all the time")
+    log.warning("the write-ahead log was not truncated: readers used it during %d attempts", _MAX_CHECKPOINTS)
 
 
 @transaction.atomic
@@ -176,8 +176,8 @@ def _switch(collection: Collection, source: str, target: str) -> bool:
     return True
 
 
-def _clear_purge_flag(collection: Collection, begun: datetime) -> None:
-    """Clear the purge mark, or set it to `begun` if exchanges were forgotten or erased since then."""
-    since = Exchange.objects.filter(space_id=collection.space_id).exclude(forgotten_at=None)
-    since = since.filter(Q(forgotten_at__gte=begun) | Q(erased_at__gte=begun) | Q(erased_at=None))
-    Collection.objects.filter(pk=collection.pk).update(purge_needed_since=begun if since.exists() else None)
+def _clear_purge_flag(collection: Collection, started_at: datetime) -> None:
+    """Clear the purge mark, or set it to `started_at` if exchanges were forgotten or erased since then."""
+    forgotten = Exchange.objects.filter(space_id=collection.space_id).exclude(forgotten_at=None)
+    forgotten = forgotten.filter(Q(forgotten_at__gte=started_at) | Q(erased_at__gte=started_at) | Q(erased_at=None))
+    Collection.objects.filter(pk=collection.pk).update(purge_needed_since=started_at if forgotten.exists() else None)

@@ -60,14 +60,14 @@ def measure_drift() -> Drift:
     Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     generation = generations.active_generation()
-    alive = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None)
-    said = dict(alive.exclude(collection=None).values_list("collection").annotate(n=Sum("parts")).order_by())
-    lacking = max(Exchange.objects.filter(forgotten_at=None).count() - alive.count(), 0)
+    embedded = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None)
+    recorded = dict(embedded.exclude(collection=None).values_list("collection").annotate(n=Sum("parts")).order_by())
+    missing = max(Exchange.objects.filter(forgotten_at=None).count() - embedded.count(), 0)
     surplus = 0
     for collection in generation.collections.all():
-        apart = (said.get(collection.pk) or 0) - store.count(collection.name)
-        lacking, surplus = lacking + max(apart, 0), surplus + max(-apart, 0)
-    return Drift(rows_without_vector=lacking, vectors_without_row=surplus)
+        difference = (recorded.get(collection.pk) or 0) - store.count(collection.name)
+        missing, surplus = missing + max(difference, 0), surplus + max(-difference, 0)
+    return Drift(rows_without_vector=missing, vectors_without_row=surplus)
 
 
 def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> ReconcileReport:
@@ -88,7 +88,7 @@ def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress
         vectors_removed=removed,
         collections_dropped=drop_orphan_collections(dry_run=dry_run),
         words_written=index_missing_terms(dry_run=dry_run, progress=progress),
-        words_removed=_remove_words_of_forgotten(dry_run),
+        words_removed=_delete_terms_of_forgotten(dry_run),
         cached_removed=delete_orphan_cache_entries(dry_run=dry_run, progress=progress),
         files_removed=delete_orphaned_originals(dry_run=dry_run),
     )
@@ -98,12 +98,12 @@ def queue_unindexed(*, dry_run: bool = False) -> int:
     """Queue exchanges without an embedding row, and finished rows without an index; return their number."""
     queued = 0
     for generation in generations.writable_generations():
-        nowhere = EmbeddingJob.objects.filter(generation=generation, state=Job.State.DONE, collection=None)
+        without_collection = EmbeddingJob.objects.filter(generation=generation, state=Job.State.DONE, collection=None)
         if dry_run:
             known = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None).count()
-            queued += max(Exchange.objects.filter(forgotten_at=None).count() - known, 0) + nowhere.count()
+            queued += max(Exchange.objects.filter(forgotten_at=None).count() - known, 0) + without_collection.count()
         else:
-            queued += generations.enqueue_missing(generation) + jobs.requeue(nowhere)
+            queued += generations.enqueue_missing(generation) + jobs.requeue(without_collection)
     return queued
 
 
@@ -118,32 +118,34 @@ def queue_missing_vectors(
     rows = EmbeddingJob.objects.filter(collection=collection, state=Job.State.DONE, exchange__forgotten_at=None)
     columns = ("pk", "exchange_id", "version", "parts", "exchange__version", "exchange__space_id")
     for page in iterate_by_pk(rows.values_list(*columns), _PAGE):
-        wanted = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
-        held = _held(collection, [id for ids in wanted.values() for id in ids])
+        expected = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
+        existing = _existing_ids(collection, [id for ids in expected.values() for id in ids])
         if spare is not None:
-            missing = [id for ids in wanted.values() for id in ids if id not in held]
-            held |= copy_vectors(spare, collection.name, missing)
-        lost = [
+            missing = [id for ids in expected.values() for id in ids if id not in existing]
+            existing |= copy_vectors(spare, collection.name, missing)
+        incomplete = [
             pk
             for pk, _, version, _, newest, space_id in page
-            if not wanted[pk] or (version, collection.space_id) != (newest, space_id) or not held.issuperset(wanted[pk])
+            if not expected[pk]
+            or (version, collection.space_id) != (newest, space_id)
+            or not existing.issuperset(expected[pk])
         ]
-        if lost and not dry_run:
-            jobs.requeue(EmbeddingJob.objects.filter(pk__in=lost, state=Job.State.DONE))
-        queued += len(lost)
+        if incomplete and not dry_run:
+            jobs.requeue(EmbeddingJob.objects.filter(pk__in=incomplete, state=Job.State.DONE))
+        queued += len(incomplete)
         progress("exchanges", len(page))
     return queued
 
 
-def _held(collection: Collection, ids: list[str]) -> set[str]:
-    """Return the ids in the current collection of the index; ask again if a rebuild has replaced the collection."""
+def _existing_ids(collection: Collection, ids: list[str]) -> set[str]:
+    """Return the ids that the collection contains; repeat the query if a rebuild has replaced the collection."""
     while True:
-        asked = collection.name
-        held = store.existing_ids(asked, ids)
-        if not held.issuperset(ids):
+        name = collection.name
+        existing = store.existing_ids(name, ids)
+        if not existing.issuperset(ids):
             collection.refresh_from_db(fields=["name"])
-        if collection.name == asked:
-            return held
+        if collection.name == name:
+            return existing
 
 
 def copy_vectors(source: str, target: str, ids: list[str]) -> set[str]:
@@ -161,12 +163,12 @@ def delete_orphan_vectors(
     removed = offset = 0
     while ids := store.list_ids(collection.name, offset, _IDS):
         # A row is written before its vectors, so the rows are read after the ids.
-        strays = _strays(collection, ids)
-        if strays and not dry_run:
+        orphans = _orphan_ids(collection, ids)
+        if orphans and not dry_run:
             generations.mark_purge_needed(Collection.objects.filter(pk=collection.pk))
-            store.delete(collection.name, strays)
-        removed += len(strays)
-        offset += len(ids) - (0 if dry_run else len(strays))
+            store.delete(collection.name, orphans)
+        removed += len(orphans)
+        offset += len(ids) - (0 if dry_run else len(orphans))
         progress("vectors", len(ids))
     return removed
 
@@ -199,33 +201,35 @@ def index_missing_terms(*, dry_run: bool = False, progress: ProgressCallback = n
     written = 0
     for page in iterate_by_pk(missing, _PAGE):
         with transaction.atomic():
-            living = missing.filter(pk__in=[exchange.pk for exchange in page]).select_for_update(of=["self"])
-            index_terms(living)
-            written += len(living)
+            exchanges = missing.filter(pk__in=[exchange.pk for exchange in page]).select_for_update(of=["self"])
+            index_terms(exchanges)
+            written += len(exchanges)
         progress("words", len(page))
     return written
 
 
 def delete_orphan_cache_entries(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
     """Delete the cached embeddings of texts that no live exchange has; return their number."""
-    said = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
+    live = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
     removed = 0
     for page in iterate_by_pk(CachedEmbedding.objects.values_list("pk"), _PAGE):
-        unsaid = CachedEmbedding.objects.filter(~Exists(said), pk__in=[pk for (pk,) in page])
-        removed += unsaid.count() if dry_run else unsaid.delete()[0]
+        orphans = CachedEmbedding.objects.filter(~Exists(live), pk__in=[pk for (pk,) in page])
+        removed += orphans.count() if dry_run else orphans.delete()[0]
         progress("cached embeddings", len(page))
     return removed
 
 
-def _strays(collection: Collection, ids: Iterable[str]) -> list[str]:
-    parsed = {id: _parsed(id) for id in ids}
+def _orphan_ids(collection: Collection, ids: Iterable[str]) -> list[str]:
+    parsed = {id: _parse_vector_id(id) for id in ids}
     rows = EmbeddingJob.objects.filter(
         collection=collection,
         exchange_id__in={vector[0] for vector in parsed.values() if vector},
         exchange__forgotten_at=None,
     )
-    living = {row[0]: _EmbeddingState(*row[1:]) for row in rows.values_list(*_OF_LIVING)}
-    return [id for id, vector in parsed.items() if vector is None or not _belongs(living.get(vector[0]), *vector[1:])]
+    states = {row[0]: _EmbeddingState(*row[1:]) for row in rows.values_list(*_STATE_COLUMNS)}
+    return [
+        id for id, vector in parsed.items() if vector is None or not _is_current(states.get(vector[0]), *vector[1:])
+    ]
 
 
 class _EmbeddingState(NamedTuple):
@@ -235,10 +239,10 @@ class _EmbeddingState(NamedTuple):
     newest: int
 
 
-_OF_LIVING = ("exchange_id", "state", "version", "parts", "exchange__version")
+_STATE_COLUMNS = ("exchange_id", "state", "version", "parts", "exchange__version")
 
 
-def _parsed(vector_id: str) -> tuple[uuid.UUID, str, int] | None:
+def _parse_vector_id(vector_id: str) -> tuple[uuid.UUID, str, int] | None:
     """Return exchange id, part and version of a vector id, or None if Cato did not create the id."""
     exchange_id, _, rest = vector_id.partition(":")
     part, _, version = rest.partition(":")
@@ -248,7 +252,7 @@ def _parsed(vector_id: str) -> tuple[uuid.UUID, str, int] | None:
         return None
 
 
-def _belongs(row: _EmbeddingState | None, part: str, version: int) -> bool:
+def _is_current(row: _EmbeddingState | None, part: str, version: int) -> bool:
     if row is None:
         return False
     if row.state == Job.State.DONE:
@@ -257,7 +261,7 @@ def _belongs(row: _EmbeddingState | None, part: str, version: int) -> bool:
     return version in (row.version, row.newest)
 
 
-def _remove_words_of_forgotten(dry_run: bool) -> int:
+def _delete_terms_of_forgotten(dry_run: bool) -> int:
     forgotten = LexicalEntry.objects.exclude(exchange__forgotten_at=None)
     if dry_run:
         return forgotten.count()

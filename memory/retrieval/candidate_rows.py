@@ -20,13 +20,13 @@ from memory.spaces.access import SpaceIds
 # from a sub-select and PostgreSQL gets an array. The query does not restrict the spaces: SQLite would then read every
 # row of a space instead of looking up the ids.
 _READ = (
-    "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_lexicalentry w WHERE w.exchange_id = e.id), {session_id}, {said}, "
+    "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_lexicalentry w WHERE w.exchange_id = e.id), {session_id}, {timestamp}, "
     "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_inactive "
-    "FROM memory_exchange e WHERE e.id {wanted}"
+    "FROM memory_exchange e WHERE e.id {ids_with_neighbours}"
 )
 _IDS = ("id", "previous_id", "session_id", "owner_id", "space_id")
 # The given exchanges, their successors and their predecessors.
-_WANTED = (
+_WITH_NEIGHBOURS = (
     "SELECT id FROM memory_exchange WHERE id {these} "
     "UNION SELECT id FROM memory_exchange WHERE previous_id {these} "
     "UNION SELECT previous_id FROM memory_exchange WHERE id {these}"
@@ -57,21 +57,23 @@ class CandidateLoader:
 
     def __init__(self, spaces: SpaceIds) -> None:
         self._spaces = {space.hex for space in spaces}
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self.rows: dict[str, CandidateRow] = {}
 
     def read(self, ids: Iterable[str]) -> None:
         """Load the given ids that were not requested before, together with their neighbours."""
-        wanted = list(set(ids) - self._asked)
-        if not wanted:
+        new_ids = list(set(ids) - self._requested)
+        if not new_ids:
             return
-        self._asked.update(wanted)
+        self._requested.update(new_ids)
         with connection.cursor() as cursor:
-            cursor.execute(*(_on_sqlite(wanted) if connection.vendor == "sqlite" else _on_postgresql(wanted)))
-            for id, previous, terms, session, said, owner, file, space, is_findable in cursor.fetchall():
+            cursor.execute(*(_sqlite_query(new_ids) if connection.vendor == "sqlite" else _postgresql_query(new_ids)))
+            for id, previous, terms, session, timestamp, owner, file, space, is_findable in cursor.fetchall():
                 if is_findable and space in self._spaces:
                     document = f"{space}/{file}" if file else ""
-                    self.rows[id] = CandidateRow(id, previous, terms or "", session, _moment(said), owner, document)
+                    self.rows[id] = CandidateRow(
+                        id, previous, terms or "", session, _to_datetime(timestamp), owner, document
+                    )
 
 
 def spaces_with_other_authors(spaces: SpaceIds, author_id: uuid.UUID) -> SpaceIds:
@@ -94,19 +96,21 @@ def filter_ids(ids: Iterable[str], filters: Filter) -> set[str]:
     return {id.hex for id in rows.values_list("id", flat=True)}
 
 
-def _on_sqlite(ids: list[str]) -> tuple[str, list[str]]:
+def _sqlite_query(ids: list[str]) -> tuple[str, list[str]]:
     columns = {name: f"e.{name}" for name in _IDS}
-    wanted = _WANTED.format(these=f"IN ({', '.join(['%s'] * len(ids))})")
-    return _READ.format(**columns, said="e.timestamp", wanted=f"IN ({wanted})"), 3 * ids
+    ids_with_neighbours = _WITH_NEIGHBOURS.format(these=f"IN ({', '.join(['%s'] * len(ids))})")
+    return _READ.format(**columns, timestamp="e.timestamp", ids_with_neighbours=f"IN ({ids_with_neighbours})"), 3 * ids
 
 
-def _on_postgresql(ids: list[str]) -> tuple[str, list[str]]:
+def _postgresql_query(ids: list[str]) -> tuple[str, list[str]]:
     # Pass the ids as one text and return text and numbers. Converting to objects would double the cost.
     columns = {name: f"encode(uuid_send(e.{name}), 'hex')" for name in _IDS}
-    said = "extract(epoch FROM e.timestamp)::float8"
-    wanted = _WANTED.format(these="= ANY (%s::uuid[])")
-    return _READ.format(**columns, said=said, wanted=f"= ANY (ARRAY({wanted}))"), 3 * [f"{{{','.join(ids)}}}"]
+    timestamp = "extract(epoch FROM e.timestamp)::float8"
+    ids_with_neighbours = _WITH_NEIGHBOURS.format(these="= ANY (%s::uuid[])")
+    return _READ.format(
+        **columns, timestamp=timestamp, ids_with_neighbours=f"= ANY (ARRAY({ids_with_neighbours}))"
+    ), 3 * [f"{{{','.join(ids)}}}"]
 
 
-def _moment(said: datetime | float) -> datetime:
-    return said.replace(tzinfo=UTC) if isinstance(said, datetime) else datetime.fromtimestamp(said, UTC)
+def _to_datetime(timestamp: datetime | float) -> datetime:
+    return timestamp.replace(tzinfo=UTC) if isinstance(timestamp, datetime) else datetime.fromtimestamp(timestamp, UTC)

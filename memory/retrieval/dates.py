@@ -1,4 +1,4 @@
-"""Dates that a question names, in four languages and without any model: everything else means none."""
+"""Parse the date range that a query names, in four languages, with regular expressions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MONTHS = {
     )
     for name in names.split()
 }
-# Words that are verbs or otherwise common unless a number stands beside them.
+# Words that name a month only next to a number, because they have other common meanings.
 _AMBIGUOUS = {"may", "march", "mar", "mars"}
 _COUNTS = {
     word: count
@@ -86,7 +86,7 @@ _YESTERDAY = re.compile(r"\b(?:yesterday|gestern|hier soir|ayer)\b", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """A stretch of time, UTC, the end not in it."""
+    """A period in UTC; the end is exclusive."""
 
     start: datetime
     end: datetime
@@ -106,9 +106,9 @@ def parse_date_range(text: str, now: datetime) -> DateRange | None:
 
 
 def boost_date_range(candidates: list[Candidate], period: DateRange | None, *, weight: float = 1.0) -> None:
-    """Raise what was said in the period the question names, and a little what was said in the two weeks after it.
+    """Raise the scores of exchanges from `period`, and less the later they are in the two weeks after it.
 
-    People speak of a thing on its day or soon after, hardly before.
+    People discuss an event on its day or shortly after, rarely before.
     """
     if period is None:
         return
@@ -116,10 +116,10 @@ def boost_date_range(candidates: list[Candidate], period: DateRange | None, *, w
         candidate.score += weight * max(candidate.score, 0.0) * _affinity(candidate.timestamp, period)
 
 
-def _affinity(said: datetime, period: DateRange) -> float:
-    if period.start - timedelta(days=1) <= said <= period.end:
+def _affinity(timestamp: datetime, period: DateRange) -> float:
+    if period.start - timedelta(days=1) <= timestamp <= period.end:
         return 1.0
-    return max(0.0, 1 - (said - period.end) / timedelta(days=14)) if said > period.end else 0.0
+    return max(0.0, 1 - (timestamp - period.end) / timedelta(days=14)) if timestamp > period.end else 0.0
 
 
 def _from_parts(match: re.Match[str], now: datetime) -> DateRange | None:

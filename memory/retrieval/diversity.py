@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from memory.retrieval.candidates import Candidate
 
-_SAME = 0.9
+_DUPLICATE_OVERLAP = 0.9
 # Of this many consecutive hits, at most this many are of one author, and of one document.
 IN_A_ROW, MAX_PER_SOURCE = 5, 2
 
@@ -18,20 +18,20 @@ def mmr(ranked: list[Candidate], *, limit: int, balance: float) -> list[Candidat
     `balance` is their lambda: 1 uses relevance only, 0 diversity only. The similarity of two exchanges is their term
     overlap.
     """
-    left = ranked[: 3 * limit]
-    rest = ranked[len(left) :]
-    if not left:
+    remaining = ranked[: 3 * limit]
+    rest = ranked[len(remaining) :]
+    if not remaining:
         return ranked
-    best = max(left[0].score, 1e-9)
-    words = {c.id: c.said for c in left}
-    alike = dict.fromkeys(words, 0.0)
+    best = max(remaining[0].score, 1e-9)
+    terms = {c.id: c.said for c in remaining}
+    max_overlap = dict.fromkeys(terms, 0.0)
     chosen: list[Candidate] = []
-    while left:
-        pick = max(left, key=lambda c: balance * c.score / best - (1 - balance) * alike[c.id])
-        left.remove(pick)
+    while remaining:
+        pick = max(remaining, key=lambda c: balance * c.score / best - (1 - balance) * max_overlap[c.id])
+        remaining.remove(pick)
         chosen.append(pick)
-        for candidate in left:
-            alike[candidate.id] = max(alike[candidate.id], overlap(words[pick.id], words[candidate.id]))
+        for candidate in remaining:
+            max_overlap[candidate.id] = max(max_overlap[candidate.id], overlap(terms[pick.id], terms[candidate.id]))
     return chosen + rest
 
 
@@ -41,7 +41,7 @@ def deduplicate(ranked: Iterable[Candidate], limit: int) -> list[Candidate]:
     for candidate in ranked:
         if len(kept) == limit:
             break
-        if not any(_are_same(candidate.said, other.said) for other in kept):
+        if not any(_are_duplicates(candidate.said, other.said) for other in kept):
             kept.append(candidate)
     return kept
 
@@ -51,33 +51,33 @@ def spread(ranked: Sequence[Candidate], limit: int, *, passes: Callable[[Candida
 
     Returns at most `limit` candidates. More of one source follow only if no other candidate passes the gate.
     """
-    left = list(ranked)
+    remaining = list(ranked)
     kept: list[Candidate] = []
-    taken: Counter[str] = Counter()
-    while left and len(kept) < limit:
+    counts: Counter[str] = Counter()
+    while remaining and len(kept) < limit:
         if len(kept) % IN_A_ROW == 0:
-            taken.clear()
-        pick = next((c for c in left if _has_room(c, taken) and passes(c)), left[0])
-        left.remove(pick)
-        if not any(_are_same(pick.said, other.said) for other in kept):
+            counts.clear()
+        pick = next((c for c in remaining if _has_room(c, counts) and passes(c)), remaining[0])
+        remaining.remove(pick)
+        if not any(_are_duplicates(pick.said, other.said) for other in kept):
             kept.append(pick)
-            taken.update(_sources(pick))
+            counts.update(_sources(pick))
     return kept
 
 
-def _has_room(candidate: Candidate, taken: Counter[str]) -> bool:
-    return all(taken[source] < MAX_PER_SOURCE for source in _sources(candidate))
+def _has_room(candidate: Candidate, counts: Counter[str]) -> bool:
+    return all(counts[source] < MAX_PER_SOURCE for source in _sources(candidate))
 
 
 def _sources(candidate: Candidate) -> list[str]:
     return [source for source in (candidate.owner_id, candidate.document) if source]
 
 
-def _are_same(one: frozenset[str], other: frozenset[str]) -> bool:
+def _are_duplicates(one: frozenset[str], other: frozenset[str]) -> bool:
     # The sizes alone rule out most pairs.
-    if len(one) < _SAME * len(other) or len(other) < _SAME * len(one):
+    if len(one) < _DUPLICATE_OVERLAP * len(other) or len(other) < _DUPLICATE_OVERLAP * len(one):
         return False
-    return overlap(one, other) >= _SAME
+    return overlap(one, other) >= _DUPLICATE_OVERLAP
 
 
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:

@@ -23,54 +23,58 @@ from memory.retrieval.vector_search import in_parallel
 log = logging.getLogger(__name__)
 
 # Two texts with at least this cosine are duplicates.
-_SAME = 0.95
+_DUPLICATE_COSINE = 0.95
 # Texts with a smaller term overlap never reach that cosine, so their vectors are not fetched.
-_WORTH_COMPARING = 0.4
+_MIN_OVERLAP = 0.4
 
-Texts = dict[str, NDArray[np.float32]]  # per exchange: the vectors of its whole text and of its message, (2, dimension)
+TextVectors = dict[
+    str, NDArray[np.float32]
+]  # per exchange: the vectors of its whole text and of its message, (2, dimension)
 
 
 def without_near_duplicates(ranked: Sequence[Candidate], query: Query) -> list[Candidate]:
     """Drop each candidate whose message and whole text both have a cosine of at least .95 with a better one.
 
-    Only vectors of candidates with enough term overlap are fetched. If the index does not answer, all candidates
+    Only vectors of candidates with enough term overlap are fetched. If the index is unavailable, all candidates
     remain.
     """
-    alike = [pair for pair in combinations(ranked, 2) if overlap(pair[0].said, pair[1].said) >= _WORTH_COMPARING]
-    if not alike:
+    pairs = [pair for pair in combinations(ranked, 2) if overlap(pair[0].said, pair[1].said) >= _MIN_OVERLAP]
+    if not pairs:
         return list(ranked)
     try:
-        texts = _texts_of({candidate.id for pair in alike for candidate in pair}, query)
+        vectors = _load_vectors({candidate.id for pair in pairs for candidate in pair}, query)
     except VectorStoreUnavailableError as error:
         log.warning("near-duplicates could not be compared: %s", error)
         return list(ranked)
     kept: list[Candidate] = []
     for candidate in ranked:
-        mine = texts.get(candidate.id)
-        others = [texts[other.id] for other in kept if other.id in texts]
-        if mine is None or not any((_cosines(mine, other) >= _SAME).all() for other in others):
+        own_vectors = vectors.get(candidate.id)
+        kept_vectors = [vectors[other.id] for other in kept if other.id in vectors]
+        if own_vectors is None or not any(
+            (_cosines(own_vectors, other) >= _DUPLICATE_COSINE).all() for other in kept_vectors
+        ):
             kept.append(candidate)
     return kept
 
 
-def _texts_of(ids: Iterable[str], query: Query) -> Texts:
+def _load_vectors(ids: Iterable[str], query: Query) -> TextVectors:
     rows = EmbeddingJob.objects.filter(
         exchange_id__in=[uuid.UUID(id) for id in ids],
         generation=query.generation,
         state=Job.State.DONE,
         collection__space_id__in=list(query.spaces),
     )
-    wanted: dict[str, list[str]] = defaultdict(list)
+    ids_by_collection: dict[str, list[str]] = defaultdict(list)
     for collection, exchange_id, version, parts in rows.values_list(
         "collection__name", "exchange_id", "version", "parts"
     ):
         # The vector of the whole text, then that of the start of the message. A note has only the first.
-        wanted[collection] += vector_ids(exchange_id, version, min(parts, 2))
-    held: dict[str, list[NDArray[np.float32]]] = defaultdict(list)
-    for found in in_parallel(store.vectors, wanted.keys(), wanted.values()):
+        ids_by_collection[collection] += vector_ids(exchange_id, version, min(parts, 2))
+    vectors_by_exchange: dict[str, list[NDArray[np.float32]]] = defaultdict(list)
+    for found in in_parallel(store.vectors, ids_by_collection.keys(), ids_by_collection.values()):
         for vector_id in sorted(found, reverse=True):  # "whole" before "part1"
-            held[parse_exchange_id(vector_id)].append(found[vector_id])
-    return {id: np.stack([vectors[0], vectors[-1]]) for id, vectors in held.items()}
+            vectors_by_exchange[parse_exchange_id(vector_id)].append(found[vector_id])
+    return {id: np.stack([vectors[0], vectors[-1]]) for id, vectors in vectors_by_exchange.items()}
 
 
 def _cosines(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from memory.utils.formatting import format_list
 
 _MAX_WORDS = 3
 # A term is mentioned if its weight is at least this share of the rarest term's weight.
-_TELLING = 0.35
+_MIN_IDF_SHARE = 0.35
 
 
 def explain(
@@ -41,13 +41,13 @@ def _meaning(candidate: Candidate, pool: CandidatePool) -> str:
 
 
 def _words(candidate: Candidate, pool: CandidatePool) -> str:
-    asked = pool.question.asked
-    shared = matching_terms(candidate.terms, asked)
+    query_terms = pool.question.asked
+    shared = matching_terms(candidate.terms, query_terms)
     if not shared:
         return ""
-    strongest = max(ask.idf for ask in asked)
-    telling = sorted((ask for ask in shared if ask.idf >= _TELLING * strongest), key=lambda ask: -ask.idf)
-    words = list(dict.fromkeys(ask.word for ask in telling))[:_MAX_WORDS]
+    max_idf = max(term.idf for term in query_terms)
+    strong = sorted((term for term in shared if term.idf >= _MIN_IDF_SHARE * max_idf), key=lambda term: -term.idf)
+    words = list(dict.fromkeys(term.word for term in strong))[:_MAX_WORDS]
     if not words:
         return ""
     return _("contains %(words)s") % {"words": format_list([_("“%(word)s”") % {"word": word} for word in words])}

@@ -9,7 +9,7 @@ import unicodedata
 _BRACKET = re.compile("[<\uff1c\ufe64\u2329\u27e8\u3008]")
 _INERT_BRACKET = "‹"
 # Number of characters inspected after a bracket, enough for the word with blanks and invisible characters between.
-_LOOKED_AT = 80
+_INSPECTED = 80
 _WORD = "passage"
 # A line of three or more of these looks like the separator between the recalled passages and the message.
 _DASHES = frozenset("-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d")
@@ -30,17 +30,17 @@ def inert_line(text: str) -> str:
 
     Quotation marks and brackets are replaced; invisible characters are removed.
     """
-    shown = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text if not _is_invisible(c))
-    return " ".join(shown.translate(_IN_ATTRIBUTES).split())
+    visible = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text if not _is_invisible(c))
+    return " ".join(visible.translate(_IN_ATTRIBUTES).split())
 
 
-def _opens_a_tag(text: str, after: int) -> bool:
-    """Return True if the tag name of a frame follows at `after`.
+def _opens_a_tag(text: str, start: int) -> bool:
+    """Return True if the tag name of a frame follows at `start`.
 
     Matches any case and width, with blanks or slashes before or inside the name.
     """
-    seen = unicodedata.normalize("NFKC", text[after : after + _LOOKED_AT]).casefold()
-    letters = "".join(c for c in seen if not (c.isspace() or _is_invisible(c) or c in "/\\\u2044\u2215"))
+    following = unicodedata.normalize("NFKC", text[start : start + _INSPECTED]).casefold()
+    letters = "".join(c for c in following if not (c.isspace() or _is_invisible(c) or c in "/\\\u2044\u2215"))
     return letters.startswith(_WORD)
 
 

@@ -41,9 +41,9 @@ class Passage:
     def text(self) -> str:
         """Return the joined text of the chunks; text shared by neighbours appears once."""
         joined = ""
-        for before, piece in zip([None, *self.pieces], self.pieces, strict=False):
-            shared = max(0, before.location.end - piece.location.start) if before else 0
-            joined += (piece.location.separator if before and not shared else "") + piece.text[shared:]
+        for previous, piece in zip([None, *self.pieces], self.pieces, strict=False):
+            shared = max(0, previous.location.end - piece.location.start) if previous else 0
+            joined += (piece.location.separator if previous and not shared else "") + piece.text[shared:]
         return joined
 
     @property
@@ -72,17 +72,17 @@ def group_adjacent(results: Iterable[Hit]) -> list[list[Hit]]:
 
 def build_passages(results: Sequence[Hit]) -> list[Passage]:
     """Group the hits into numbered passages, without widening them."""
-    return [_passage(number, group) for number, group in enumerate(group_adjacent(results), start=1)]
+    return [_build_passage(number, group) for number, group in enumerate(group_adjacent(results), start=1)]
 
 
 def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
     """Return the findable chunks around those of `passages`, by version and index."""
-    around = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for passage in passages:
         if passage.pieces:
             first, last = passage.pieces[0].location, passage.pieces[-1].location
-            around |= Q(version=first.version_id, index__range=(first.index - _MAX_GAP, last.index + _MAX_GAP))
-    rows = Chunk.objects.filter(around, exchange__forgotten_at=None, exchange__is_inactive=False)
+            condition |= Q(version=first.version_id, index__range=(first.index - _MAX_GAP, last.index + _MAX_GAP))
+    rows = Chunk.objects.filter(condition, exchange__forgotten_at=None, exchange__is_inactive=False)
     fields = (
         "version__document_id",
         "version_id",
@@ -93,18 +93,18 @@ def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
         "location",
         "exchange__user_message",
     )
-    pieces = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*fields)]
-    return {(piece.location.version_id, piece.location.index): piece for piece in pieces}
+    chunks = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*fields)]
+    return {(chunk.location.version_id, chunk.location.index): chunk for chunk in chunks}
 
 
 def _is_adjacent(result: Hit, group: Sequence[Hit]) -> bool:
     location = result.exchange.location
     if location is None:
         return False
-    spots = {(r.exchange.location.version_id, r.exchange.location.index) for r in group if r.exchange.location}
-    return any((location.version_id, location.index + step) in spots for step in (-1, 1))
+    keys = {(r.exchange.location.version_id, r.exchange.location.index) for r in group if r.exchange.location}
+    return any((location.version_id, location.index + step) in keys for step in (-1, 1))
 
 
-def _passage(number: int, group: Sequence[Hit]) -> Passage:
+def _build_passage(number: int, group: Sequence[Hit]) -> Passage:
     pieces = [QuotedChunk(r.exchange.location, r.exchange.user_message) for r in group if r.exchange.location]
     return Passage(number, group[0].exchange, sorted(pieces, key=lambda piece: piece.location.index))

@@ -40,21 +40,21 @@ class TokenBudget:
 
     def __init__(self, *, limit: int, max_tokens: int) -> None:
         self._limit, self._max_tokens = limit, max_tokens
-        self._most_of_one_source = math.ceil(limit * MAX_PER_SOURCE / IN_A_ROW)
-        self._taken: list[Hit] = []
+        self._max_of_one_source = math.ceil(limit * MAX_PER_SOURCE / IN_A_ROW)
+        self._accepted: list[Hit] = []
 
     @property
     def is_spent(self) -> bool:
         """Return True if the maximum number of passages is reached."""
-        return len(group_adjacent(self._taken)) == self._limit
+        return len(group_adjacent(self._accepted)) == self._limit
 
     def has_enough_of(self, result: Hit) -> bool:
         """Return True if the hit would exceed the share of passages of its author or its document."""
-        groups = group_adjacent(self._taken)
-        if len(group_adjacent([*self._taken, result])) == len(groups):
+        groups = group_adjacent(self._accepted)
+        if len(group_adjacent([*self._accepted, result])) == len(groups):
             return False  # the hit extends an accepted passage
-        taken = Counter(source for group in groups for source in _sources(group[0]))
-        return any(taken[source] >= self._most_of_one_source for source in _sources(result))
+        counts = Counter(source for group in groups for source in _sources(group[0]))
+        return any(counts[source] >= self._max_of_one_source for source in _sources(result))
 
     def takes(self, result: Hit) -> bool:
         """Accept the hit if the budget has room for it, and return whether it was accepted.
@@ -64,10 +64,10 @@ class TokenBudget:
         if self.is_spent:
             return False
         # A chunk adjacent to an accepted one adds no frame, and their shared text counts once.
-        passages = build_passages([*self._taken, result])
-        if self._taken and _cost(passages) > self._max_tokens:
+        passages = build_passages([*self._accepted, result])
+        if self._accepted and _cost(passages) > self._max_tokens:
             return False
-        self._taken.append(result)
+        self._accepted.append(result)
         return True
 
 
@@ -85,25 +85,25 @@ def build_prompt_context(results: Sequence[Hit], *, max_tokens: int) -> str:
     passages = build_passages(results)
     if not passages:
         return ""
-    left = max_tokens - _cost(passages)
-    if left > 0:
-        _widen(passages, left)
+    remaining = max_tokens - _cost(passages)
+    if remaining > 0:
+        _widen(passages, remaining)
     mark = secrets.token_hex(3)
     quoted: list[str] = []
-    left = max_tokens
+    remaining = max_tokens
     for passage in passages:
         text = format_passage(passage, mark)
-        if estimate_tokens(text) > left:
-            text = format_passage(passage, mark, longest=int(max(left, _MIN_TRIM) * _CHARS_A_TOKEN))
+        if estimate_tokens(text) > remaining:
+            text = format_passage(passage, mark, max_chars=int(max(remaining, _MIN_TRIM) * _CHARS_A_TOKEN))
         quoted.append(text)
-        left -= estimate_tokens(text)
+        remaining -= estimate_tokens(text)
     return "\n\n".join([HEADING, *quoted, f"(End of the recalled passages {mark})"])
 
 
-def format_passage(passage: Passage, mark: str = "000000", *, longest: int | None = None) -> str:
+def format_passage(passage: Passage, mark: str = "000000", *, max_chars: int | None = None) -> str:
     """Return one passage with its number, date, author, source and location in a document.
 
-    `mark` is part of the tags. `longest` limits the quoted text, in characters.
+    `mark` is part of the tags. `max_chars` limits the quoted text, in characters.
     """
     exchange = passage.exchange
     source = exchange.source_file or {"chat": "conversation"}.get(exchange.source, exchange.source)
@@ -116,8 +116,8 @@ def format_passage(passage: Passage, mark: str = "000000", *, longest: int | Non
     }
     head = " ".join(f'{name}="{inert_line(value)}"' for name, value in facts.items() if value)
     body = _body(passage)
-    if longest is not None and len(body) > longest:
-        body = body[:longest].rstrip() + "…"
+    if max_chars is not None and len(body) > max_chars:
+        body = body[:max_chars].rstrip() + "…"
     return f"<passage-{mark} {head}>\n{body}\n</passage-{mark}>"
 
 
@@ -128,30 +128,30 @@ def _cost(passages: Sequence[Passage]) -> int:
 def _body(passage: Passage) -> str:
     if passage.pieces:
         return inert(passage.text)
-    said, answered = passage.exchange.user_message, passage.exchange.assistant_message
-    if not answered:
-        return inert(said)
-    return f"{inert_line(passage.exchange.owner_name)}: {inert(said)}\nAnswer: {inert(_CITATION.sub('', answered))}"
+    message, answer = passage.exchange.user_message, passage.exchange.assistant_message
+    if not answer:
+        return inert(message)
+    return f"{inert_line(passage.exchange.owner_name)}: {inert(message)}\nAnswer: {inert(_CITATION.sub('', answer))}"
 
 
-def _widen(passages: Sequence[Passage], left: int) -> None:
-    """Add the next and the previous chunk to each passage in turn, until `left` tokens are used."""
-    around = load_neighbours(passages)
-    for taken in (piece.location for passage in passages for piece in passage.pieces):
-        around.pop((taken.version_id, taken.index), None)
-    growing = [passage for passage in passages if passage.pieces]
-    while growing:
-        grown = []
-        for passage in growing:
+def _widen(passages: Sequence[Passage], remaining: int) -> None:
+    """Add the next and the previous chunk to each passage in turn, until `remaining` tokens are used."""
+    neighbours = load_neighbours(passages)
+    for location in (piece.location for passage in passages for piece in passage.pieces):
+        neighbours.pop((location.version_id, location.index), None)
+    widening = [passage for passage in passages if passage.pieces]
+    while widening:
+        widened = []
+        for passage in widening:
             for is_after in (True, False):
                 edge = passage.pieces[-1 if is_after else 0].location
-                spot = (edge.version_id, edge.index + (1 if is_after else -1))
-                piece = around.get(spot)
+                key = (edge.version_id, edge.index + (1 if is_after else -1))
+                piece = neighbours.get(key)
                 cost = estimate_tokens(piece.text) if piece else 0
-                if piece is None or cost > left:
+                if piece is None or cost > remaining:
                     continue
-                del around[spot]
-                left -= cost
+                del neighbours[key]
+                remaining -= cost
                 passage.pieces.insert(len(passage.pieces) if is_after else 0, piece)
-                grown.append(passage)
-        growing = [passage for passage in growing if passage in grown]
+                widened.append(passage)
+        widening = [passage for passage in widening if passage in widened]

@@ -31,18 +31,18 @@ def embed_async(
     The vector is the normalised sum of the messages' vectors, or None if embedding fails. `keep` allows caching in this
     process.
     """
-    return _threads.submit(_embedded, messages, partial(cache.embed_query, embedder, keep=keep)).result
+    return _threads.submit(_embed_messages, messages, partial(cache.embed_query, embedder, keep=keep)).result
 
 
-def _embedded(messages: Sequence[str], embed: Callable[[str], NDArray[np.float32]]) -> NDArray[np.float32] | None:
+def _embed_messages(messages: Sequence[str], embed: Callable[[str], NDArray[np.float32]]) -> NDArray[np.float32] | None:
     try:
-        vectors = [embed(_readable(message)) for message in messages]
+        vectors = [embed(_shorten(message)) for message in messages]
     except EmbeddingError as error:
-        log.warning("a question could not be embedded, words alone find: %s", error)
+        log.warning("a query could not be embedded, the search is lexical only: %s", error)
         return None
-    mixed = np.sum(vectors, axis=0)
-    return np.asarray(mixed / max(float(np.linalg.norm(mixed)), 1e-12), dtype=np.float32)
+    combined = np.sum(vectors, axis=0)
+    return np.asarray(combined / max(float(np.linalg.norm(combined)), 1e-12), dtype=np.float32)
 
 
-def _readable(message: str) -> str:
+def _shorten(message: str) -> str:
     return message if len(message) <= _HEAD + _TAIL else f"{message[:_HEAD]}\n{message[-_TAIL:]}"

@@ -34,19 +34,21 @@ class RecallFilter:
 
     def filter(self) -> Filter | None:
         """Return the condition on exchanges, or None for an empty filter."""
-        asked: dict[str, object] = {f"metadata.{key}": _wanted(value) for key, value in self.metadata.items()}
+        conditions: dict[str, object] = {
+            f"metadata.{key}": _metadata_condition(value) for key, value in self.metadata.items()
+        }
         if self.documents:
-            asked[f"metadata.{DOCUMENT}"] = {"$in": [str(id) for id in self.documents]}
-        return parse_filter(asked) if asked else None
+            conditions[f"metadata.{DOCUMENT}"] = {"$in": [str(id) for id in self.documents]}
+        return parse_filter(conditions) if conditions else None
 
     def as_json(self) -> dict[str, Any]:
         """Return the filter as stored in a thread."""
         return {"documents": [str(id) for id in self.documents], "metadata": self.metadata}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> RecallFilter:
+    def from_json(cls, data: Mapping[str, Any]) -> RecallFilter:
         """Restore a filter from the result of `as_json`; an empty mapping gives an empty filter."""
-        return cls(tuple(uuid.UUID(id) for id in kept.get("documents", ())), kept.get("metadata", {}))
+        return cls(tuple(uuid.UUID(id) for id in data.get("documents", ())), data.get("metadata", {}))
 
 
 NO_FILTER = RecallFilter()
@@ -57,11 +59,11 @@ def build_recall_filter(ids: Iterable[str], metadata: Mapping[str, Any], *, spac
 
     Raises InvalidInputError for more than MAX_DOCUMENTS documents or invalid metadata.
     """
-    wanted = [id for id in map(parse_uuid, ids) if id is not None]
-    if len(wanted) > MAX_DOCUMENTS:
+    document_ids = [id for id in map(parse_uuid, ids) if id is not None]
+    if len(document_ids) > MAX_DOCUMENTS:
         raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MAX_DOCUMENTS})
-    there = set(active_documents(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
-    return RecallFilter(tuple(id for id in dict.fromkeys(wanted) if id in there), validate_metadata(metadata))
+    existing = set(active_documents(spaces).filter(pk__in=document_ids).values_list("pk", flat=True))
+    return RecallFilter(tuple(id for id in dict.fromkeys(document_ids) if id in existing), validate_metadata(metadata))
 
 
 def describe_recall_filter(scope: RecallFilter, *, spaces: SpaceIds) -> list[str]:
@@ -75,5 +77,5 @@ def describe_recall_filter(scope: RecallFilter, *, spaces: SpaceIds) -> list[str
     ]
 
 
-def _wanted(value: object) -> object:
+def _metadata_condition(value: object) -> object:
     return {"$in": value} if isinstance(value, list) else value

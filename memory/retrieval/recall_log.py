@@ -79,7 +79,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
         .select_related("exchange__owner")
         .order_by("rank", "id")
     )
-    places = locations_of(row.exchange_id for row in rows if row.exchange.source_file)
+    locations = locations_of(row.exchange_id for row in rows if row.exchange.source_file)
     for row in rows:
         forgotten = row.exchange.forgotten_at is not None
         readable = row.exchange.space_id in spaces and not forgotten and not row.exchange.is_inactive
@@ -91,7 +91,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
                 score=row.score,
                 strategy=row.strategy,
                 explanation=row.reason,
-                exchange=ExchangeView.from_row(row.exchange, places.get(row.exchange_id)) if readable else None,
+                exchange=ExchangeView.from_row(row.exchange, locations.get(row.exchange_id)) if readable else None,
                 is_forgotten=forgotten,
             )
         )
@@ -103,8 +103,8 @@ def recall_counts(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dic
 
     Turns in other spaces are not counted, because the number would reveal that somebody asked there.
     """
-    asked = in_spaces(Exchange.objects.findable().filter(turn_id=OuterRef("turn_id")), spaces)
-    rows = RecallLogEntry.objects.filter(Exists(asked), exchange_id__in=list(exchange_ids))
+    readable_turns = in_spaces(Exchange.objects.findable().filter(turn_id=OuterRef("turn_id")), spaces)
+    rows = RecallLogEntry.objects.filter(Exists(readable_turns), exchange_id__in=list(exchange_ids))
     return dict(rows.values_list("exchange_id").annotate(n=Count("id")))
 
 

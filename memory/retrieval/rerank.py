@@ -55,8 +55,8 @@ def cross_encoder_scores(folder: Path, text: str, passages: Sequence[str]) -> li
         "attention_mask": [e.attention_mask for e in encoded],
         "token_type_ids": [e.type_ids for e in encoded],
     }
-    wanted = {given.name for given in session.get_inputs()}
-    feed = {name: np.array(rows, dtype=np.int64) for name, rows in columns.items() if name in wanted}
+    input_names = {model_input.name for model_input in session.get_inputs()}
+    feed = {name: np.array(rows, dtype=np.int64) for name, rows in columns.items() if name in input_names}
     (logits, *_) = session.run(None, feed)
     return [float(value) for value in np.asarray(logits).reshape(len(passages), -1)[:, 0]]
 

@@ -82,7 +82,7 @@ def recall(
     `context_max_tokens`. If the index or the embedding model does not answer, only terms are searched and `note` is
     LEXICAL_ONLY. An unusable strategy or reranker gives no hits and FAILED.
     """
-    asking = RecallOptions(
+    options = RecallOptions(
         spaces=spaces,
         exclude=exclude,
         conversation_length=conversation_length,
@@ -91,7 +91,7 @@ def recall(
         max_tokens=max_tokens,
         filters=filters,
     )
-    stream = iter_recall(messages, asking)
+    stream = iter_recall(messages, options)
     results: list[Hit] = []
     while True:
         try:
@@ -103,7 +103,7 @@ def recall(
             return SearchResults(note=FAILED)
 
 
-def iter_recall(messages: Sequence[str], asking: RecallOptions) -> Generator[Hit, None, str]:
+def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hit, None, str]:
     """Yield the hits of `recall` one by one, best first, computing no more than is consumed; return the note.
 
     For a follow-up, the newest message is searched alone first. Once its first hit is consumed, all messages are
@@ -111,23 +111,23 @@ def iter_recall(messages: Sequence[str], asking: RecallOptions) -> Generator[Hit
     others pass the gate.
     """
     conf = settings.CATO.vector_store
-    said = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
-    if not conf.enabled or not asking.spaces or not said or is_small_talk(said[-1]):
+    texts = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
+    if not conf.enabled or not options.spaces or not texts or is_small_talk(texts[-1]):
         return ""
     notes: set[str] = set()
     budget = prompt_context.TokenBudget(
-        limit=conf.context_results, max_tokens=asking.max_tokens or conf.context_max_tokens
+        limit=conf.context_results, max_tokens=options.max_tokens or conf.context_max_tokens
     )
-    waiting: list[Hit] = []
-    for result in _interleave(said, asking, notes):
+    postponed: list[Hit] = []
+    for result in _interleave(texts, options, notes):
         if budget.has_enough_of(result):
-            waiting.append(result)
+            postponed.append(result)
         elif budget.takes(result):
             yield result
         if budget.is_spent:
             break
     # Exceed the share of one author or document only if no other hit passes the gate.
-    yield from (result for result in waiting if budget.takes(result))
+    yield from (result for result in postponed if budget.takes(result))
     return max(notes, default="")
 
 
@@ -160,7 +160,7 @@ def search(
     ranked = ranking.results
     if min_similarity is not None:
         ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
-    return SearchResults(results=tuple(ranked[:count]), note=_note_of(ranking))
+    return SearchResults(results=tuple(ranked[:count]), note=_note(ranking))
 
 
 def rank(
@@ -173,71 +173,71 @@ def rank(
     filters: Filter | None = None,
 ) -> RankedHits:
     """Return the ungated ranking of a strategy for `text`, each hit marked; the default is the configured strategy."""
-    asking = RecallOptions(spaces=spaces, filters=filters)
-    query = _query([text], asking, limit=limit, now=now)
-    return _ranked(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
+    options = RecallOptions(spaces=spaces, filters=filters)
+    query = _build_query([text], options, limit=limit, now=now)
+    return _rank(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
-def _interleave(said: list[str], asking: RecallOptions, notes: set[str]) -> Iterator[Hit]:
+def _interleave(texts: list[str], options: RecallOptions, notes: set[str]) -> Iterator[Hit]:
     """Yield the hits that pass the gate, first those for the newest message alone.
 
     A follow-up is also searched joined with the previous messages, and both lists alternate.
     """
-    alone = _passing(_ask_noting(said[-1:], asking, notes))
-    if len(said) == 1 or not is_follow_up(said[-1]):
-        yield from alone
+    hits = _hits_above_gate(_search_and_note(texts[-1:], options, notes))
+    if len(texts) == 1 or not is_follow_up(texts[-1]):
+        yield from hits
         return
-    yield from alone[:1]
-    seen = {result.exchange.id for result in alone[:1]}
-    together = _passing(_ask_noting(said, asking, notes))
-    for pair in zip_longest(together, alone[1:]):
+    yield from hits[:1]
+    seen = {result.exchange.id for result in hits[:1]}
+    joined_hits = _hits_above_gate(_search_and_note(texts, options, notes))
+    for pair in zip_longest(joined_hits, hits[1:]):
         for result in pair:
             if result is not None and result.exchange.id not in seen:
                 seen.add(result.exchange.id)
                 yield result
 
 
-def _passing(ranking: RankedHits) -> list[Hit]:
+def _hits_above_gate(ranking: RankedHits) -> list[Hit]:
     return [result for result in ranking.results if not result.is_below_gate]
 
 
-def _ask_noting(messages: list[str], asking: RecallOptions, notes: set[str]) -> RankedHits:
+def _search_and_note(messages: list[str], options: RecallOptions, notes: set[str]) -> RankedHits:
     conf = settings.CATO.vector_store
-    query = _query(messages, asking, limit=3 * conf.context_results, is_spread=True)
-    ranking = _ranked(query, conf.retrieval_strategy)
-    notes.add(_note_of(ranking))
+    query = _build_query(messages, options, limit=3 * conf.context_results, is_spread=True)
+    ranking = _rank(query, conf.retrieval_strategy)
+    notes.add(_note(ranking))
     return ranking
 
 
-def _note_of(ranking: RankedHits) -> str:
+def _note(ranking: RankedHits) -> str:
     return LEXICAL_ONLY if ranking.is_lexical_only else ""
 
 
-def _ranked(query: Query, strategy_name: str) -> RankedHits:
+def _rank(query: Query, strategy_name: str) -> RankedHits:
     """Return the strategy's ranking.
 
     A stale ranking is repeated once, because the versions that replaced its hits were not candidates yet.
     """
-    ranks = get_strategy(strategy_name)
-    ranking = ranks(query)
-    return ranks(query) if ranking.is_stale else ranking
+    strategy = get_strategy(strategy_name)
+    ranking = strategy(query)
+    return strategy(query) if ranking.is_stale else ranking
 
 
-def _query(
-    messages: Sequence[str], asking: RecallOptions, *, limit: int, now: datetime | None = None, is_spread: bool = False
+def _build_query(
+    messages: Sequence[str], options: RecallOptions, *, limit: int, now: datetime | None = None, is_spread: bool = False
 ) -> Query:
     active = generations.active_generation()
-    about = feedback.feedback_of(asking.person_id) if asking.person_id else feedback.NO_FEEDBACK
+    person_feedback = feedback.feedback_of(options.person_id) if options.person_id else feedback.NO_FEEDBACK
     return Query(
         text=join_messages(messages),
-        get_vector=query_embedding.embed_async(messages, generations.embedder_for(active), keep=asking.keep_query),
+        get_vector=query_embedding.embed_async(messages, generations.embedder_for(active), keep=options.keep_query),
         generation=active,
-        spaces=asking.spaces,
+        spaces=options.spaces,
         limit=limit,
         now=now or timezone.now(),
-        exclude=asking.exclude | about.irrelevant,
-        pinned=about.pinned,
-        conversation_length=asking.conversation_length,
-        filters=asking.filters,
+        exclude=options.exclude | person_feedback.irrelevant,
+        pinned=person_feedback.pinned,
+        conversation_length=options.conversation_length,
+        filters=options.filters,
         is_spread=is_spread,
     )

@@ -29,35 +29,35 @@ def default(query: Query) -> RankedHits:
     """Rank by cosine similarity; the gate is one fixed threshold, or the rising one with `dynamic_threshold`."""
     pool = gather_candidates(query)
     order = _by_similarity(pool)
-    return _results(_RankedPool(pool, order, "default", relevance_filter(query, pool, each=True)))
+    return _build_hits(_RankedPool(pool, order, "default", relevance_filter(query, pool, each=True)))
 
 
 def dynamic(query: Query) -> RankedHits:
     """Rank by cosine similarity; the gate's threshold rises with the length of the conversation."""
     pool = gather_candidates(query)
     order = _by_similarity(pool)
-    return _results(_RankedPool(pool, order, "dynamic", relevance_filter(query, pool, rising=True)))
+    return _build_hits(_RankedPool(pool, order, "dynamic", relevance_filter(query, pool, rising=True)))
 
 
 def hybrid(query: Query) -> RankedHits:
     """Rank by vectors and terms together, boosting dates named in the query; one gate decides for the whole query."""
-    return _results(_fused(query, "hybrid"))
+    return _build_hits(_rank_fused(query, "hybrid"))
 
 
 def temporal(query: Query) -> RankedHits:
     """Rank like `hybrid`, and reduce the scores of older exchanges if the query asks for the latest."""
-    ranked = _fused(query, "temporal")
+    ranked = _rank_fused(query, "temporal")
     if asks_for_latest(query.text):
         apply_recency_decay(ranked.order, now=query.now, decay=settings.CATO.vector_store.temporal_decay)
         ranked.order = _best_first(ranked.order)
-    return _results(ranked)
+    return _build_hits(ranked)
 
 
 def diverse(query: Query) -> RankedHits:
     """Rank like `hybrid`, then reorder by maximal marginal relevance to avoid repetition."""
-    ranked = _fused(query, "diverse")
+    ranked = _rank_fused(query, "diverse")
     ranked.order = mmr(ranked.order, limit=query.limit, balance=settings.CATO.vector_store.mmr_lambda)
-    return _results(ranked)
+    return _build_hits(ranked)
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class _RankedPool:
     period: DateRange | None = None
 
 
-def _fused(query: Query, strategy: str) -> _RankedPool:
+def _rank_fused(query: Query, strategy: str) -> _RankedPool:
     pool = gather_candidates(query)
     period = parse_date_range(query.text, query.now)
     order = fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight)
@@ -90,7 +90,7 @@ def _best_first(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda c: (-c.score, -c.timestamp.timestamp(), c.id))
 
 
-def _varied(ranked: _RankedPool, limit: int) -> list[Candidate]:
+def _diversify(ranked: _RankedPool, limit: int) -> list[Candidate]:
     """Return the first `limit` candidates, without near-duplicates unless the query keeps them."""
     query = ranked.pool.query
     if query.keep_duplicates:
@@ -101,14 +101,14 @@ def _varied(ranked: _RankedPool, limit: int) -> list[Candidate]:
     return order if ranked.pool.is_lexical_only else without_near_duplicates(order, query)
 
 
-def _results(ranked: _RankedPool) -> RankedHits:
+def _build_hits(ranked: _RankedPool) -> RankedHits:
     """Load the texts of the best candidates and explain each hit."""
     query = ranked.pool.query
     limit = 3 * query.limit if rerank.is_configured() else query.limit
-    order = _varied(ranked, limit)
+    order = _diversify(ranked, limit)
     alive = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
     rows = {row.id.hex: row for row in alive.filter(id__in=[uuid.UUID(c.id) for c in order])}
-    places = locations_of(row.pk for row in rows.values() if row.source_file)
+    locations = locations_of(row.pk for row in rows.values() if row.source_file)
     results = []
     for candidate in order:
         if candidate.id not in rows:
@@ -116,7 +116,7 @@ def _results(ranked: _RankedPool) -> RankedHits:
         below = ranked.is_below(candidate)
         results.append(
             Hit(
-                exchange=ExchangeView.from_row(rows[candidate.id], places.get(rows[candidate.id].pk)),
+                exchange=ExchangeView.from_row(rows[candidate.id], locations.get(rows[candidate.id].pk)),
                 similarity=candidate.similarity,
                 score=candidate.score,
                 strategy=ranked.strategy,

@@ -13,8 +13,8 @@ from memory.retrieval.search import SearchResults, rank, recall, search
 from memory.spaces.access import SpaceIds, in_spaces
 
 # Number of a thread's last exchanges that describe its topic, and number of hits examined for related threads.
-_TELLING = 3
-_LOOKED_THROUGH = 60
+_TOPIC_MESSAGES = 3
+_EXAMINED_HITS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +47,21 @@ def search_by_topic(
 
     Raises InvalidInputError if neither is given, and the errors of `search`, such as VectorStoreDisabledError.
     """
-    place = {"thread": thread_id, "session": session_id}
-    wanted = {field: str(id) for field, id in place.items() if id is not None}
-    if not wanted:
+    ids = {"thread": thread_id, "session": session_id}
+    condition = {field: str(id) for field, id in ids.items() if id is not None}
+    if not condition:
         raise InvalidInputError("Say in which thread or session to look.")
-    return search(topic, spaces=spaces, count=count, filters=parse_filter(wanted))
+    return search(topic, spaces=spaces, count=count, filters=parse_filter(condition))
 
 
 def related_threads(thread_id: uuid.UUID, *, spaces: SpaceIds, count: int = 5) -> list[RelatedThread]:
     """Return other threads in `spaces` about the topic of this thread's last exchanges, best first."""
-    said = in_spaces(Exchange.objects.findable().filter(thread_id=thread_id), spaces)
-    texts = [row.user_message for row in said.order_by("-timestamp", "id")[:_TELLING]]
+    exchanges = in_spaces(Exchange.objects.findable().filter(thread_id=thread_id), spaces)
+    texts = [row.user_message for row in exchanges.order_by("-timestamp", "id")[:_TOPIC_MESSAGES]]
     if not texts:
         return []
-    elsewhere = parse_filter({"$not": {"thread": str(thread_id)}})
-    found = rank("\n".join(texts), spaces=spaces, limit=_LOOKED_THROUGH, filters=elsewhere).results
+    other_threads = parse_filter({"$not": {"thread": str(thread_id)}})
+    found = rank("\n".join(texts), spaces=spaces, limit=_EXAMINED_HITS, filters=other_threads).results
     best: dict[uuid.UUID, float] = {}
     for result in found:
         thread = result.exchange.thread_id
