@@ -16,7 +16,7 @@ from django.utils.translation import gettext, gettext_noop
 from memory import jobs
 from memory.documents.chunking import Span, split
 from memory.documents.extraction import ExtractedText, Marker, location_label
-from memory.documents.metadata import metadata_of_piece
+from memory.documents.metadata import metadata_of_chunk
 from memory.errors import ExtractionError
 from memory.exchanges.metadata import save_metadata_values
 from memory.index import generations
@@ -27,32 +27,32 @@ from memory.utils.batching import batched
 
 _BATCH_SIZE = 25
 # Seconds. SQLite's writers do not queue; a waiting one polls the database ten times per second.
-_ROOM_FOR_OTHERS = 0.1
+_WRITER_PAUSE = 0.1
 
 ReusableExchanges = dict[str, deque[uuid.UUID]]
 
 
-def write_chunks(version: DocumentVersion, reading: ExtractedText, *, keep_on: Callable[[], None]) -> None:
+def write_chunks(version: DocumentVersion, extracted: ExtractedText, *, check_lease: Callable[[], None]) -> None:
     """Write the chunks of `version`, inactive until it is published; continue where an earlier worker stopped.
 
-    A chunk with the same text as one of the live version shares its exchange and needs no embedding. `keep_on` is
+    A chunk with the same text as one of the live version shares its exchange and needs no embedding. `check_lease` is
     called between batches and may raise to stop. Raises ExtractionError for a text without chunks.
     """
-    spans = _spans(reading.text)
+    spans = _spans(extracted.text)
     if not spans:
         raise ExtractionError(gettext_noop("There is no text in this file."))
-    DocumentVersion.objects.filter(pk=version.pk).update(total_chunks=len(spans), title=reading.title[:255])
-    _keep_hidden(version, reading)
-    written = _written_already(version, spans)
-    known = _known(version, skip=written)
-    for some in batched(_placed(spans, reading, since=written), _BATCH_SIZE):
-        keep_on()
-        _write(version, some, reading, known, total=len(spans))
+    DocumentVersion.objects.filter(pk=version.pk).update(total_chunks=len(spans), title=extracted.title[:255])
+    _save_hidden_passages(version, extracted)
+    written = _count_written(version, spans)
+    reusable = _reusable_exchanges(version, skip=written)
+    for batch in batched(_with_separators(spans, extracted, since=written), _BATCH_SIZE):
+        check_lease()
+        _write(version, batch, extracted, reusable, total=len(spans))
         if connection.vendor == "sqlite":
-            time.sleep(_ROOM_FOR_OTHERS)
+            time.sleep(_WRITER_PAUSE)
 
 
-def _keep_hidden(version: DocumentVersion, reading: ExtractedText) -> None:
+def _save_hidden_passages(version: DocumentVersion, extracted: ExtractedText) -> None:
     """Store the text that is invisible in the file; only the document's page shows it."""
     with transaction.atomic():
         version.hidden_passages.all().delete()
@@ -60,10 +60,10 @@ def _keep_hidden(version: DocumentVersion, reading: ExtractedText) -> None:
             HiddenPassage(
                 version=version,
                 start=hidden.start,
-                location=location_label(reading.marks, hidden.start, hidden.start + 1, translate=gettext)[:300],
+                location=location_label(extracted.marks, hidden.start, hidden.start + 1, translate=gettext)[:300],
                 text=hidden.text,
             )
-            for hidden in reading.hidden
+            for hidden in extracted.hidden
         )
 
 
@@ -79,7 +79,7 @@ def _spans(text: str) -> list[Span]:
     )
 
 
-def _written_already(version: DocumentVersion, spans: list[Span]) -> int:
+def _count_written(version: DocumentVersion, spans: list[Span]) -> int:
     """Return how many of the first spans an earlier attempt wrote; different ones are deleted."""
     written = list(version.chunks.order_by("index").values_list("start", "end"))
     if written == [(span.start, span.end) for span in spans[: len(written)]]:
@@ -88,7 +88,7 @@ def _written_already(version: DocumentVersion, spans: list[Span]) -> int:
     return 0
 
 
-def _known(version: DocumentVersion, *, skip: int) -> ReusableExchanges:
+def _reusable_exchanges(version: DocumentVersion, *, skip: int) -> ReusableExchanges:
     """Return the exchanges of the live version by content hash, in order; each is used once."""
     live_version = version.document.live_version
     if live_version is None:
@@ -102,11 +102,11 @@ def _known(version: DocumentVersion, *, skip: int) -> ReusableExchanges:
     return known
 
 
-def _placed(spans: list[Span], reading: ExtractedText, *, since: int) -> Iterator[tuple[int, Span, str]]:
+def _with_separators(spans: list[Span], extracted: ExtractedText, *, since: int) -> Iterator[tuple[int, Span, str]]:
     """Yield each span with its index and the white space before it, at most two characters."""
     end = spans[since - 1].end if since else 0
     for index, span in enumerate(spans[since:], start=since):
-        gap = reading.text[end : span.start]
+        gap = extracted.text[end : span.start]
         separator = "\n\n" if gap.count("\n") > 1 else "\n" if "\n" in gap else " " if gap else ""
         yield index, span, separator if index else ""
         end = span.end
@@ -114,68 +114,70 @@ def _placed(spans: list[Span], reading: ExtractedText, *, since: int) -> Iterato
 
 def _write(
     version: DocumentVersion,
-    placed: list[tuple[int, Span, str]],
-    reading: ExtractedText,
-    known: ReusableExchanges,
+    spans: list[tuple[int, Span, str]],
+    extracted: ExtractedText,
+    reusable: ReusableExchanges,
     *,
     total: int,
 ) -> None:
     """Write these chunks. Slow work is done before the transaction, which would block running answers."""
-    digests = [content_hash(reading.text[span.start : span.end], "", "") for _, span, _ in placed]
-    taken = [known[digest].popleft() if known.get(digest) else None for digest in digests]
-    places = [location_label(reading.marks, span.start, span.end, translate=gettext) for _, span, _ in placed]
+    digests = [content_hash(extracted.text[span.start : span.end], "", "") for _, span, _ in spans]
+    reused = [reusable[digest].popleft() if reusable.get(digest) else None for digest in digests]
+    labels = [location_label(extracted.marks, span.start, span.end, translate=gettext) for _, span, _ in spans]
 
-    def made(at: int) -> Exchange:
-        index, span, _ = placed[at]
-        page = _page(reading.marks, span.start)
-        text = reading.text[span.start : span.end]
-        return _exchange(version, text, digests[at], index, total, page=page, location=places[at])
+    def build(i: int) -> Exchange:
+        index, span, _ = spans[i]
+        page = _page(extracted.marks, span.start)
+        text = extracted.text[span.start : span.end]
+        return _build_exchange(version, text, digests[i], index, total, page=page, location=labels[i])
 
-    fresh = {at: made(at) for at, exchange_id in enumerate(taken) if exchange_id is None}
-    words = build_entries(fresh.values())
+    new = {i: build(i) for i, exchange_id in enumerate(reused) if exchange_id is None}
+    entries = build_entries(new.values())
     with transaction.atomic():
-        there = _still_there(taken)
-        lost = {at: made(at) for at, id in enumerate(there) if id is None and at not in fresh}
-        fresh |= lost
-        _keep(list(fresh.values()), words + build_entries(lost.values()))
+        locked = _lock_existing(reused)
+        replaced = {i: build(i) for i, id in enumerate(locked) if id is None and i not in new}
+        new |= replaced
+        _save_exchanges(list(new.values()), entries + build_entries(replaced.values()))
         Chunk.objects.bulk_create(
             Chunk(
                 version=version,
-                exchange_id=there[at] or fresh[at].pk,
+                exchange_id=locked[i] or new[i].pk,
                 index=index,
                 start=span.start,
                 end=span.end,
                 separator=separator,
-                location=places[at][:300],
+                location=labels[i][:300],
             )
-            for at, (index, span, separator) in enumerate(placed)
+            for i, (index, span, separator) in enumerate(spans)
         )
         jobs.wake_worker_on_commit("index_pending")
 
 
-def _keep(fresh: list[Exchange], words: list[LexicalEntry]) -> None:
-    Exchange.objects.bulk_create(fresh)
-    save_entries(words)
-    save_metadata_values(fresh)
+def _save_exchanges(exchanges: list[Exchange], entries: list[LexicalEntry]) -> None:
+    Exchange.objects.bulk_create(exchanges)
+    save_entries(entries)
+    save_metadata_values(exchanges)
     now, live = timezone.now(), generations.writable_generations()
-    EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=e, generation=g, due_at=now) for e in fresh for g in live])
+    EmbeddingJob.objects.bulk_create(
+        [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in exchanges for g in live]
+    )
 
 
-def _still_there(exchange_ids: list[uuid.UUID | None]) -> list[uuid.UUID | None]:
+def _lock_existing(exchange_ids: list[uuid.UUID | None]) -> list[uuid.UUID | None]:
     """Lock these exchanges; return None for those that were forgotten."""
     locked = Exchange.objects.select_for_update().filter(pk__in=[id for id in exchange_ids if id], forgotten_at=None)
-    living = set(locked.values_list("pk", flat=True))
-    return [id if id in living else None for id in exchange_ids]
+    existing = set(locked.values_list("pk", flat=True))
+    return [id if id in existing else None for id in exchange_ids]
 
 
 def _page(marks: Sequence[Marker], at: int) -> int | None:
     """Return the number of the page with the character at `at`, None if the file has no pages."""
-    before = bisect_right(marks, at, key=lambda mark: mark.start)
-    page = next((mark for mark in reversed(marks[:before]) if mark.kind == "page"), None)
+    preceding = bisect_right(marks, at, key=lambda mark: mark.start)
+    page = next((mark for mark in reversed(marks[:preceding]) if mark.kind == "page"), None)
     return int(page.label) if page and page.label.isdecimal() else None
 
 
-def _exchange(
+def _build_exchange(
     version: DocumentVersion, text: str, digest: str, index: int, total: int, *, page: int | None, location: str
 ) -> Exchange:
     document = version.document
@@ -189,7 +191,7 @@ def _exchange(
         source_file=document.name,
         chunk_index=index,
         total_chunks=total,
-        metadata=metadata_of_piece(version, page=page, place=location),
+        metadata=metadata_of_chunk(version, page=page, location=location),
         size=len(text),
         content_hash=digest,
         is_inactive=True,

@@ -22,16 +22,16 @@ from memory.utils import stored_files
 Stage = DocumentVersion.Stage
 _BATCH_SIZE = 200
 # Versions that need no chunks any more, and those that need them only while live.
-_UNWANTED = (Stage.CANCELLED, Stage.REMOVED)
-_WITHOUT_PIECES = (*_UNWANTED, Stage.REPLACED)
+_DISCARDED = (Stage.CANCELLED, Stage.REMOVED)
+_WITHOUT_CHUNKS = (*_DISCARDED, Stage.REPLACED)
 
 
 def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int:
-    """Delete documents with all versions; unreadable from the commit on. Return their number.
+    """Delete documents with all versions, unreadable from the commit on; return their number.
 
     The caller has checked that `by` may do this. A worker deletes chunks, vectors and originals.
     """
-    gone = []
+    deleted = []
     with transaction.atomic():
         rows = Document.objects.select_for_update().filter(pk__in=list(document_ids), forgotten_at=None)
         for document in rows:
@@ -42,11 +42,11 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
             document.name, document.source_path, document.metadata, document.live_version = "", "", {}, None
             document.forgotten_at = timezone.now()
             document.save()
-            gone.append(document.pk)
-        if gone:
+            deleted.append(document.pk)
+        if deleted:
             jobs.wake_worker_on_commit("cleanup_documents")
-            transaction.on_commit(lambda: signals.documents_deleted.send(sender=None, document_ids=gone, by=by))
-    return len(gone)
+            transaction.on_commit(lambda: signals.documents_deleted.send(sender=None, document_ids=deleted, by=by))
+    return len(deleted)
 
 
 def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
@@ -58,7 +58,7 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
         document = Document.objects.select_for_update().get(pk=version.document_id)
         if document.forgotten_at is not None:
             return
-        others = document.versions.exclude(pk=version.pk).filter(removed_at=None).exclude(stage__in=_UNWANTED)
+        others = document.versions.exclude(pk=version.pk).filter(removed_at=None).exclude(stage__in=_DISCARDED)
         if not others.exists():
             forget_documents([document.pk], by=by)
             return
@@ -68,7 +68,7 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
         if document.live_version_id == version.pk:
             _hide(Chunk.objects.filter(version=version))
             Document.objects.filter(pk=document.pk).update(live_version=None)
-            _read_again(others)
+            _extract_again(others)
         jobs.wake_worker_on_commit("cleanup_documents")
 
 
@@ -80,8 +80,8 @@ def cancel_document(version: DocumentVersion, *, by: uuid.UUID) -> None:
 
 def delete_old_versions(document: Document, count: int, *, by: uuid.UUID) -> int:
     """Delete all but the last `count` versions; return the number of deleted ones."""
-    kept = document.versions.filter(removed_at=None).exclude(stage__in=_UNWANTED).order_by("-number")
-    old = list(kept[max(count, 1) :])
+    versions = document.versions.filter(removed_at=None).exclude(stage__in=_DISCARDED).order_by("-number")
+    old = list(versions[max(count, 1) :])
     for version in old:
         forget_version(version, by=by)
     return len(old)
@@ -92,11 +92,11 @@ def cleanup_documents() -> int:
 
     The call can be repeated.
     """
-    while _forget_some():
+    while _forget_batch():
         pass
-    HiddenPassage.objects.filter(version__stage__in=_WITHOUT_PIECES).delete()
-    gone = 0
-    for version in _without_use():
+    HiddenPassage.objects.filter(version__stage__in=_WITHOUT_CHUNKS).delete()
+    removed = 0
+    for version in _removable_versions():
         if version.original.name:
             default_storage.delete(version.original.name)
         # The chunk rows of a forgotten document stay without text, because its receipt counts them.
@@ -104,8 +104,8 @@ def cleanup_documents() -> int:
         DocumentVersion.objects.filter(pk=version.pk).update(
             original="", sha256="", title="", kind="", removed_at=timezone.now()
         )
-        gone += 1
-    return gone
+        removed += 1
+    return removed
 
 
 def delete_orphaned_originals(*, dry_run: bool = False) -> int:
@@ -113,46 +113,46 @@ def delete_orphaned_originals(*, dry_run: bool = False) -> int:
     return stored_files.delete_orphaned_files(DocumentVersion, "original", folder=FOLDER, dry_run=dry_run)
 
 
-def _forget_some() -> bool:
+def _forget_batch() -> bool:
     """Forget a batch of chunks that no version needs; return False if none are left."""
-    empty = DocumentVersion.objects.filter(stage__in=_WITHOUT_PIECES, removed_at=None)
-    chunks = Chunk.objects.filter(version__in=empty)
-    wanted = Chunk.objects.filter(exchange=OuterRef("exchange")).exclude(version__stage__in=_WITHOUT_PIECES)
-    lone = chunks.filter(~Exists(wanted), exchange__forgotten_at=None)
-    seen = list(lone.values_list("exchange_id", flat=True)[:_BATCH_SIZE])
-    if not seen:
+    versions = DocumentVersion.objects.filter(stage__in=_WITHOUT_CHUNKS, removed_at=None)
+    chunks = Chunk.objects.filter(version__in=versions)
+    needed = Chunk.objects.filter(exchange=OuterRef("exchange")).exclude(version__stage__in=_WITHOUT_CHUNKS)
+    unneeded = chunks.filter(~Exists(needed), exchange__forgotten_at=None)
+    exchange_ids = list(unneeded.values_list("exchange_id", flat=True)[:_BATCH_SIZE])
+    if not exchange_ids:
         chunks.filter(version__document__forgotten_at=None).delete()
         return False
     with transaction.atomic():
         # A new version may have reused some of them meanwhile; it locks those.
-        list(Exchange.objects.select_for_update().filter(pk__in=seen).values_list("pk"))
-        still = lone.filter(exchange__in=seen).values_list("version__uploaded_by_id", "exchange_id")
+        list(Exchange.objects.select_for_update().filter(pk__in=exchange_ids).values_list("pk"))
+        rows = unneeded.filter(exchange__in=exchange_ids).values_list("version__uploaded_by_id", "exchange_id")
         by_person: dict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
-        for person_id, exchange_id in still:
+        for person_id, exchange_id in rows:
             by_person[person_id].add(exchange_id)
         for person_id, ids in by_person.items():
             forget(ids, by=person_id, as_part_of_a_document=True)
     return True
 
 
-def _without_use() -> QuerySet[DocumentVersion]:
+def _removable_versions() -> QuerySet[DocumentVersion]:
     """Return the versions without chunks whose rows and files can be removed."""
     newer = DocumentVersion.objects.filter(
         document=OuterRef("document"), stage=Stage.REPLACED, removed_at=None, number__gt=OuterRef("number")
     )
     count = newer.order_by().values("document").annotate(n=Count("pk")).values("n")
-    beyond = Q(stage=Stage.REPLACED, newer__gte=settings.CATO.documents.keep_versions - 1)
-    here = DocumentVersion.objects.filter(removed_at=None)
-    alive = Chunk.objects.filter(version=OuterRef("pk"), exchange__forgotten_at=None)
-    unused = here.annotate(newer=Coalesce(Subquery(count), 0)).filter(Q(stage__in=_UNWANTED) | beyond)
-    return unused.filter(~Exists(alive))
+    beyond_limit = Q(stage=Stage.REPLACED, newer__gte=settings.CATO.documents.keep_versions - 1)
+    stored = DocumentVersion.objects.filter(removed_at=None)
+    live_chunks = Chunk.objects.filter(version=OuterRef("pk"), exchange__forgotten_at=None)
+    unused = stored.annotate(newer=Coalesce(Subquery(count), 0)).filter(Q(stage__in=_DISCARDED) | beyond_limit)
+    return unused.filter(~Exists(live_chunks))
 
 
 def _hide(chunks: QuerySet[Chunk]) -> None:
     Exchange.objects.filter(pk__in=chunks.values("exchange")).update(is_inactive=True)
 
 
-def _read_again(versions: QuerySet[DocumentVersion]) -> None:
+def _extract_again(versions: QuerySet[DocumentVersion]) -> None:
     """Extract the newest of these versions again, unless another version is in progress."""
     if versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists():
         return

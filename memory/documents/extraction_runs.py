@@ -72,10 +72,10 @@ def _claim_next() -> DocumentVersion | None:
     A slow file, or many of them, leave a thread free for everybody's small files.
     """
     now = timezone.now()
-    busy = set(_unread().filter(locked_until__gt=now).values_list("uploaded_by_id", flat=True))
-    waiting = jobs.due(_unread()).order_by("due_at").values_list("uploaded_by_id", flat=True)
+    busy = set(_unextracted_versions().filter(locked_until__gt=now).values_list("uploaded_by_id", flat=True))
+    waiting = jobs.due(_unextracted_versions()).order_by("due_at").values_list("uploaded_by_id", flat=True)
     for person_id in _turns.in_order(waiting[:_MAX_WAITING]):
-        files = _unread().filter(uploaded_by_id=person_id).order_by("size", "due_at", "id")
+        files = _unextracted_versions().filter(uploaded_by_id=person_id).order_by("size", "due_at", "id")
         if person_id in busy:
             files = files.filter(size__lte=_SMALL)
         if claimed := jobs.claim(files, 1):
@@ -86,10 +86,10 @@ def _claim_next() -> DocumentVersion | None:
 
 def has_due_extraction() -> bool:
     """Return True if a file waits for extraction."""
-    return jobs.has_due(_unread())
+    return jobs.has_due(_unextracted_versions())
 
 
-def _unread() -> QuerySet[DocumentVersion]:
+def _unextracted_versions() -> QuerySet[DocumentVersion]:
     versions = DocumentVersion.objects.filter(stage__in=[Stage.RECEIVED, Stage.READING, Stage.CHUNKING])
     return versions.select_related("document__space", "document__live_version")
 
@@ -111,9 +111,9 @@ class _ExtractionRun:
     def _do(self) -> bool:
         try:
             self._lease.update(stage=Stage.READING)
-            reading = self._read()
+            extracted = self._read()
             self._lease.update(stage=Stage.CHUNKING)
-            write_chunks(self._version, reading, keep_on=self._lease.check)
+            write_chunks(self._version, extracted, check_lease=self._lease.check)
         except ExtractionError as error:
             reason = error_text(error)
             log.info("a document could not be read: %s", reason)

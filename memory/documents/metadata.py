@@ -24,10 +24,10 @@ _BATCH_SIZE = 500
 def validate_document_metadata(metadata: Metadata) -> Checked:
     """Return the validated metadata. Raises InvalidInputError, also for the keys that Cato sets."""
     checked = validate_metadata(metadata)
-    taken = [key for key in OWN_KEYS if key in checked]
-    if taken:
+    reserved = [key for key in OWN_KEYS if key in checked]
+    if reserved:
         raise InvalidInputError(
-            _("The key %(key)s is written by Cato itself. Choose another name for it.") % {"key": taken[0]}
+            _("The key %(key)s is written by Cato itself. Choose another name for it.") % {"key": reserved[0]}
         )
     return checked
 
@@ -36,38 +36,38 @@ def set_document_metadata(document: Document, metadata: Metadata) -> None:
     """Replace the metadata of a document and of all chunks of its versions. Raises InvalidInputError."""
     checked = validate_document_metadata(metadata)
     with transaction.atomic():
-        held = Document.objects.select_for_update().get(pk=document.pk)
-        if held.forgotten_at is not None or held.metadata == checked:
+        locked = Document.objects.select_for_update().get(pk=document.pk)
+        if locked.forgotten_at is not None or locked.metadata == checked:
             return
-        held.metadata = checked
-        held.save(update_fields=["metadata"])
-        pieces = Exchange.objects.filter(
+        locked.metadata = checked
+        locked.save(update_fields=["metadata"])
+        chunks = Exchange.objects.filter(
             forgotten_at=None,
-            pk__in=Chunk.objects.filter(version__document=held, version__removed_at=None).values("exchange"),
+            pk__in=Chunk.objects.filter(version__document=locked, version__removed_at=None).values("exchange"),
         )
-        for some in iterate_by_pk(pieces, _BATCH_SIZE):
-            _describe_together(some, checked)
+        for batch in iterate_by_pk(chunks, _BATCH_SIZE):
+            _set_chunk_metadata(batch, checked)
         jobs.wake_worker_on_commit("index_pending")
     document.metadata = checked
 
 
-def metadata_of_piece(version: DocumentVersion, *, page: int | None, place: str) -> Checked:
+def metadata_of_chunk(version: DocumentVersion, *, page: int | None, location: str) -> Checked:
     """Return the metadata of a chunk: that of the document, the document id, and the location of the chunk."""
     own: Checked = {DOCUMENT: str(version.document_id)}
     if page is not None:
         own[PAGE] = page
-    if place:
-        own[PLACE] = place
+    if location:
+        own[PLACE] = location
     return {**version.document.metadata, **own}
 
 
-def _describe_together(pieces: list[Exchange], described: Mapping[str, object]) -> None:
-    for piece in pieces:
-        own = {key: piece.metadata[key] for key in OWN_KEYS if key in piece.metadata}
-        piece.metadata = {**described, **own}
-    Exchange.objects.bulk_update(pieces, ["metadata"])
-    save_metadata_values(pieces)
+def _set_chunk_metadata(chunks: list[Exchange], metadata: Mapping[str, object]) -> None:
+    for chunk in chunks:
+        own = {key: chunk.metadata[key] for key in OWN_KEYS if key in chunk.metadata}
+        chunk.metadata = {**metadata, **own}
+    Exchange.objects.bulk_update(chunks, ["metadata"])
+    save_metadata_values(chunks)
     # Chroma only adds fields to an existing vector, so changed metadata needs new vectors.
-    ids = [piece.pk for piece in pieces]
+    ids = [chunk.pk for chunk in chunks]
     Exchange.objects.filter(pk__in=ids).update(version=F("version") + 1)
     jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=ids))

@@ -22,15 +22,15 @@ def publish_ready_versions(versions: QuerySet[DocumentVersion] | None = None) ->
     Return the ids of the changed documents. Fast if no version is in progress; any process may call it.
     """
     changed = []
-    looked_at = DocumentVersion.objects.all() if versions is None else versions
-    for version in looked_at.filter(stage=Stage.EMBEDDING, document__forgotten_at=None).distinct():
+    candidates = DocumentVersion.objects.all() if versions is None else versions
+    for version in candidates.filter(stage=Stage.EMBEDDING, document__forgotten_at=None).distinct():
         embeddings = version_embedding_jobs(version)
         failed = embeddings.filter(state=Job.State.FAILED).first()
         if failed is not None:
-            held = DocumentVersion.objects.filter(pk=version.pk, stage=Stage.EMBEDDING)
-            held.update(stage=Stage.FAILED, state=Job.State.FAILED, error=failed.error)
+            row = DocumentVersion.objects.filter(pk=version.pk, stage=Stage.EMBEDDING)
+            row.update(stage=Stage.FAILED, state=Job.State.FAILED, error=failed.error)
             changed.append(version.document_id)
-        elif not embeddings.exclude(state=Job.State.DONE).exists() and _serve(version):
+        elif not embeddings.exclude(state=Job.State.DONE).exists() and _publish(version):
             changed.append(version.document_id)
     return changed
 
@@ -43,15 +43,15 @@ def version_embedding_jobs(version: DocumentVersion) -> QuerySet[EmbeddingJob]:
 
 
 @transaction.atomic
-def _serve(version: DocumentVersion) -> bool:
+def _publish(version: DocumentVersion) -> bool:
     document = Document.objects.select_for_update().get(pk=version.document_id)
     version = DocumentVersion.objects.select_for_update().get(pk=version.pk)
     if version.stage != Stage.EMBEDDING or document.forgotten_at is not None:
         return False
-    old, mine = document.live_version, Chunk.objects.filter(version=version)
+    old, new_chunks = document.live_version, Chunk.objects.filter(version=version)
     if old is not None:
-        left = Chunk.objects.filter(version=old).exclude(exchange__in=mine.values("exchange"))
-        Exchange.objects.filter(pk__in=left.values("exchange")).update(is_inactive=True)
+        unused = Chunk.objects.filter(version=old).exclude(exchange__in=new_chunks.values("exchange"))
+        Exchange.objects.filter(pk__in=unused.values("exchange")).update(is_inactive=True)
         DocumentVersion.objects.filter(pk=old.pk).update(stage=Stage.REPLACED)
     _link_chunks_in_order(version)
     now = timezone.now()
@@ -66,11 +66,13 @@ def _link_chunks_in_order(version: DocumentVersion) -> None:
     chunks = Chunk.objects.filter(version=version)
     # Not `chunks.filter`: with it, SQLite scans all chunks of the version for each chunk.
     of = Coalesce("version_id", Value(version.pk, UUIDField()))
-    here = Chunk.objects.alias(of=of).filter(of=version.pk, exchange=OuterRef("pk"))
-    before = chunks.filter(index=OuterRef("chunk_index") - 1)
-    pieces = Exchange.objects.filter(pk__in=chunks.values("exchange"))
-    pieces.update(is_inactive=False, chunk_index=Subquery(here.values("index")[:1]), total_chunks=version.total_chunks)
-    pieces.update(previous=Subquery(before.values("exchange")[:1]))
+    own_chunk = Chunk.objects.alias(of=of).filter(of=version.pk, exchange=OuterRef("pk"))
+    previous_chunk = chunks.filter(index=OuterRef("chunk_index") - 1)
+    exchanges = Exchange.objects.filter(pk__in=chunks.values("exchange"))
+    exchanges.update(
+        is_inactive=False, chunk_index=Subquery(own_chunk.values("index")[:1]), total_chunks=version.total_chunks
+    )
+    exchanges.update(previous=Subquery(previous_chunk.values("exchange")[:1]))
 
 
 def is_blocked(version: DocumentVersion) -> bool:
@@ -88,24 +90,26 @@ def chunk_progress(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, i
         ),
     )
     rows = (
-        Chunk.objects.filter(version__in=version_ids).values_list("version").annotate(done=in_index, laid=Count("id"))
+        Chunk.objects.filter(version__in=version_ids)
+        .values_list("version")
+        .annotate(done=in_index, written=Count("id"))
     )
-    return {version_id: (done, laid) for version_id, done, laid in rows.order_by()}
+    return {version_id: (done, written) for version_id, done, written in rows.order_by()}
 
 
 def retry_document(version: DocumentVersion) -> None:
     """Retry a failed version from its failed chunks, or from extraction if it has none."""
     with transaction.atomic():
-        held = DocumentVersion.objects.select_for_update().get(pk=version.pk)
-        if held.stage != Stage.FAILED:
+        locked = DocumentVersion.objects.select_for_update().get(pk=version.pk)
+        if locked.stage != Stage.FAILED:
             return
-        if held.total_chunks and held.chunks.count() == held.total_chunks:
-            DocumentVersion.objects.filter(pk=held.pk).update(
+        if locked.total_chunks and locked.chunks.count() == locked.total_chunks:
+            DocumentVersion.objects.filter(pk=locked.pk).update(
                 stage=Stage.EMBEDDING, state=Job.State.DONE, error="", attempt=F("attempt") + 1
             )
-            jobs.requeue(version_embedding_jobs(held).filter(state=Job.State.FAILED))
+            jobs.requeue(version_embedding_jobs(locked).filter(state=Job.State.FAILED))
             jobs.wake_worker_on_commit("index_pending")
         else:
-            DocumentVersion.objects.filter(pk=held.pk).update(stage=Stage.RECEIVED)
-            jobs.requeue(DocumentVersion.objects.filter(pk=held.pk))
+            DocumentVersion.objects.filter(pk=locked.pk).update(stage=Stage.RECEIVED)
+            jobs.requeue(DocumentVersion.objects.filter(pk=locked.pk))
             jobs.wake_worker_on_commit("read_documents")

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from memory.documents.publishing import chunk_progress
 from memory.errors import NotFoundError
 from memory.models import Chunk, Document, DocumentVersion
-from memory.spaces import access as who
+from memory.spaces import access
 from memory.spaces.access import SpaceIds
 
 Stage = DocumentVersion.Stage
@@ -95,19 +95,21 @@ def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUI
 
 def active_documents(spaces: SpaceIds) -> QuerySet[Document]:
     """Return the documents in `spaces` that are not forgotten."""
-    return who.in_spaces(Document.objects.filter(forgotten_at=None), spaces)
+    return access.in_spaces(Document.objects.filter(forgotten_at=None), spaces)
 
 
 def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
     """Return the status of each document, in order."""
-    given = list(documents)
-    versions: dict[uuid.UUID, list[DocumentVersion]] = {document.pk: [] for document in given}
-    wanted = DocumentVersion.objects.filter(document__in=given).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
-    for version in wanted.filter(removed_at=None).select_related("uploaded_by").order_by("-number"):
+    documents = list(documents)
+    versions: dict[uuid.UUID, list[DocumentVersion]] = {document.pk: [] for document in documents}
+    shown_versions = DocumentVersion.objects.filter(document__in=documents).exclude(
+        stage__in=[Stage.CANCELLED, Stage.REMOVED]
+    )
+    for version in shown_versions.filter(removed_at=None).select_related("uploaded_by").order_by("-number"):
         versions[version.document_id].append(version)
-    progress = chunk_progress([version.pk for some in versions.values() for version in some])
+    progress = chunk_progress([version.pk for rows in versions.values() for version in rows])
     rows = []
-    for document in given:
+    for document in documents:
         states = {version.pk: _state(version, progress) for version in versions[document.pk]}
         if not states:
             continue
@@ -130,8 +132,8 @@ def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
 
 def list_versions(document: Document) -> list[VersionStatus]:
     """Return all versions that are not cancelled or removed, newest first."""
-    kept = document.versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
-    versions = list(kept.select_related("uploaded_by").order_by("-number"))
+    rows = document.versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
+    versions = list(rows.select_related("uploaded_by").order_by("-number"))
     progress = chunk_progress([version.pk for version in versions])
     return [_state(version, progress) for version in versions]
 
@@ -161,7 +163,7 @@ def chunk_index_at(document: Document, offset: int) -> int:
 
 
 def _state(version: DocumentVersion, progress: dict[uuid.UUID, tuple[int, int]]) -> VersionStatus:
-    done, _failed = progress.get(version.pk, (0, 0))
+    done, _written = progress.get(version.pk, (0, 0))
     return VersionStatus(
         id=version.pk,
         number=version.number,

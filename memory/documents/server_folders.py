@@ -23,12 +23,12 @@ class ServerFile:
     path: Path
 
 
-def resolve_server_path(locations: Mapping[str, Path], asked: str) -> list[ServerFile]:
+def resolve_server_path(locations: Mapping[str, Path], location: str) -> list[ServerFile]:
     """Return the file or files that `alias:path` names, below the folder that `locations` has for the alias.
 
     Raises InvalidInputError for an unknown alias, a path that leaves the folder, also by links, and a missing file.
     """
-    alias, colon, path = asked.partition(":")
+    alias, colon, path = location.partition(":")
     if not colon or alias not in locations:
         known = ", ".join(f"{name}:" for name in sorted(locations)) or _("none")
         raise InvalidInputError(
@@ -38,25 +38,31 @@ def resolve_server_path(locations: Mapping[str, Path], asked: str) -> list[Serve
         root = locations[alias].resolve(strict=True)
     except OSError as error:
         raise InvalidInputError(_("The folder of %(alias)s: is not there.") % {"alias": alias}) from error
-    wanted = Path(path)
-    if wanted.is_absolute() or ".." in wanted.parts:
-        said = _("%(asked)s should be a path below %(alias)s:, without .. and without a leading slash.")
-        raise InvalidInputError(said % {"asked": asked, "alias": alias})
-    found = [ServerFile(f"{alias}/{each.relative_to(root)}", each) for each in _below(root, root / wanted, asked)]
+    relative_path = Path(path)
+    if relative_path.is_absolute() or ".." in relative_path.parts:
+        sentence = _("%(asked)s should be a path below %(alias)s:, without .. and without a leading slash.")
+        raise InvalidInputError(sentence % {"asked": location, "alias": alias})
+    found = [
+        ServerFile(f"{alias}/{file.relative_to(root)}", file)
+        for file in _iterate_files(root, root / relative_path, location)
+    ]
     if not found:
-        raise InvalidInputError(_("There are no files in %(path)s.") % {"path": asked})
+        raise InvalidInputError(_("There are no files in %(path)s.") % {"path": location})
     return found
 
 
 def list_server_folder(path: Path) -> list[ServerFile]:
     """Return the file at `path`, or the files of the folder. Raises InvalidInputError if there is none."""
     try:
-        there = path.resolve(strict=True)
+        resolved = path.resolve(strict=True)
     except OSError as error:
         raise _not_readable(str(path), error) from error
-    if not there.is_dir():
-        return [ServerFile(path.name, there)]
-    found = [ServerFile(f"{there.name}/{each.relative_to(there)}", each) for each in _below(there, there, str(path))]
+    if not resolved.is_dir():
+        return [ServerFile(path.name, resolved)]
+    found = [
+        ServerFile(f"{resolved.name}/{file.relative_to(resolved)}", file)
+        for file in _iterate_files(resolved, resolved, str(path))
+    ]
     if not found:
         raise InvalidInputError(_("There are no files in %(path)s.") % {"path": path})
     return found
@@ -81,18 +87,18 @@ def _not_readable(name: str, error: OSError) -> InvalidInputError:
     return InvalidInputError(_("%(name)s cannot be read: %(reason)s.") % {"name": name, "reason": reason})
 
 
-def _below(root: Path, wanted: Path, asked: str) -> Iterator[Path]:
+def _iterate_files(root: Path, target: Path, location: str) -> Iterator[Path]:
     """Yield the file, or the files of the folder sorted by name, without hidden files and links."""
     try:
-        there = wanted.resolve(strict=True)
+        resolved = target.resolve(strict=True)
     except (OSError, ValueError) as error:
-        raise InvalidInputError(_("There is nothing at %(path)s.") % {"path": asked}) from error
-    if not there.is_relative_to(root):
-        raise InvalidInputError(_("%(path)s leads out of its folder.") % {"path": asked})
-    if not there.is_dir():
-        yield there
+        raise InvalidInputError(_("There is nothing at %(path)s.") % {"path": location}) from error
+    if not resolved.is_relative_to(root):
+        raise InvalidInputError(_("%(path)s leads out of its folder.") % {"path": location})
+    if not resolved.is_dir():
+        yield resolved
         return
-    for folder, folders, files in os.walk(there):
+    for folder, folders, files in os.walk(resolved):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = Path(folder) / name

@@ -32,7 +32,7 @@ from memory.utils.formatting import error_text, format_number
 
 Stage = DocumentVersion.Stage
 _MAX_NAME_LENGTH = 255
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f]+")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ def upload_document(
         validate_document_metadata(metadata)
     kind = _kind(file, name)
     sha256 = _digest(file)
-    kept = default_storage.save(storage_path(DocumentVersion(), name), file)
-    with stored_files.delete_file_on_rollback(kept), transaction.atomic():
+    stored_name = default_storage.save(storage_path(DocumentVersion(), name), file)
+    with stored_files.delete_file_on_rollback(stored_name), transaction.atomic():
         document = _document(name, space, owner_id, source, source_path)
-        known = _same_bytes(document, sha256)
+        known = _version_with_bytes(document, sha256)
         may_change = document.owner_id == owner_id or (version_of is not None and version_of.pk == document.pk)
         if not may_change and (known is None or metadata is not None):
             raise DocumentConflictError(
@@ -86,21 +86,21 @@ def upload_document(
             )
         if metadata is not None:
             set_document_metadata(document, metadata)
-        version = known or _next_version(document, kept, file.size, sha256, kind, owner_id)
+        version = known or _next_version(document, stored_name, file.size, sha256, kind, owner_id)
         jobs.wake_worker_on_commit("read_documents")
     if known:
-        default_storage.delete(kept)
+        default_storage.delete(stored_name)
     return UploadResult(version, is_known=known is not None)
 
 
 def validate_size(name: str, size: int) -> None:
     """Raise InvalidInputError for an empty file, or one larger than `documents.max_file_mb`."""
-    most = settings.CATO.documents.max_file_mb
+    limit = settings.CATO.documents.max_file_mb
     if not size:
         raise InvalidInputError(_("%(name)s is empty.") % {"name": name})
-    if size > most * 1_000_000:
-        said = _("%(name)s is too large (%(size)s MB; limit %(most)s MB, documents.max_file_mb).")
-        raise InvalidInputError(said % {"name": name, "size": format_number(size / 1_000_000), "most": most})
+    if size > limit * 1_000_000:
+        sentence = _("%(name)s is too large (%(size)s MB; limit %(most)s MB, documents.max_file_mb).")
+        raise InvalidInputError(sentence % {"name": name, "size": format_number(size / 1_000_000), "most": limit})
 
 
 def normalise_name(name: str) -> str:
@@ -109,8 +109,8 @@ def normalise_name(name: str) -> str:
     Control characters, also those for text direction, are removed, and folders are joined by slashes.
     """
     parts = clean_text(unicodedata.normalize("NFC", name)).replace("\\", "/").split("/")
-    seen = (without_bidi_controls(_UNSEEN.sub(" ", part)).strip() for part in parts)
-    cleaned = "/".join(part for part in seen if part not in ("", ".", ".."))
+    visible = (without_bidi_controls(_CONTROL_CHARACTERS.sub(" ", part)).strip() for part in parts)
+    cleaned = "/".join(part for part in visible if part not in ("", ".", ".."))
     return cleaned[-_MAX_NAME_LENGTH:] or _("Without a name")
 
 
@@ -154,8 +154,8 @@ def _names(name: str, source_path: str) -> Iterator[str]:
         yield normalise_name("/".join(parts[-count:]))
 
 
-def _same_bytes(document: Document, sha256: str) -> DocumentVersion | None:
-    """Return the newest version if it has these bytes and is live or in progress; a failed one is retried."""
+def _version_with_bytes(document: Document, sha256: str) -> DocumentVersion | None:
+    """Return the newest version if it has these bytes and is live or in progress, else None."""
     newest = document.versions.exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED]).order_by("-number").first()
     if newest is None or newest.sha256 != sha256 or newest.stage == Stage.REPLACED:
         return None
@@ -165,17 +165,17 @@ def _same_bytes(document: Document, sha256: str) -> DocumentVersion | None:
 
 
 def _next_version(
-    document: Document, kept: str, size: int, sha256: str, kind: str, owner_id: uuid.UUID
+    document: Document, stored_name: str, size: int, sha256: str, kind: str, owner_id: uuid.UUID
 ) -> DocumentVersion:
-    """Create the next version; one that is still in progress is replaced."""
-    overtaken = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
-    jobs.cancel(overtaken)
-    overtaken.update(stage=Stage.CANCELLED)
+    """Create the next version; one that failed or is still in progress is cancelled."""
+    replaced = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
+    jobs.cancel(replaced)
+    replaced.update(stage=Stage.CANCELLED)
     last = document.versions.aggregate(last=Max("number"))["last"] or 0
     return DocumentVersion.objects.create(
         document=document,
         number=last + 1,
-        original=kept,
+        original=stored_name,
         size=size,
         sha256=sha256,
         kind=kind,

@@ -38,18 +38,18 @@ class Block(NamedTuple):
 
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of `text` in order; together they contain everything that is not white space."""
-    listed: list[Block] = []
-    for block in _flat(text):
+    list_blocks: list[Block] = []
+    for block in _flat_blocks(text):
         belongs = block.kind is BlockKind.ITEM or (
-            bool(listed) and block.kind is not BlockKind.HEADING and _is_indented(text, block.start)
+            bool(list_blocks) and block.kind is not BlockKind.HEADING and _is_indented(text, block.start)
         )
         if not belongs:
-            yield from _as_list(listed)
-            listed = []
+            yield from _close_list(list_blocks)
+            list_blocks = []
             yield block
         else:
-            listed.append(block)
-    yield from _as_list(listed)
+            list_blocks.append(block)
+    yield from _close_list(list_blocks)
 
 
 def lines(text: str, start: int, end: int) -> Iterator[Span]:
@@ -59,21 +59,21 @@ def lines(text: str, start: int, end: int) -> Iterator[Span]:
         start = line.end
 
 
-def _as_list(listed: list[Block]) -> Iterator[Block]:
+def _close_list(list_blocks: list[Block]) -> Iterator[Block]:
     """Yield the blocks of a list, each item with its end, which is where the next item begins."""
-    marked: list[Block] = []
+    with_ends: list[Block] = []
     item_end = 0
-    for block in reversed(listed):
+    for block in reversed(list_blocks):
         item_end = item_end or block.end
         if block.kind is BlockKind.ITEM:
             block, item_end = block._replace(whole=(item_end,)), 0
-        marked.append(block)
-    if marked:
-        marked[-1] = marked[-1]._replace(whole=(listed[-1].end, *marked[-1].whole))
-    return reversed(marked)
+        with_ends.append(block)
+    if with_ends:
+        with_ends[-1] = with_ends[-1]._replace(whole=(list_blocks[-1].end, *with_ends[-1].whole))
+    return reversed(with_ends)
 
 
-def _flat(text: str) -> Iterator[Block]:
+def _flat_blocks(text: str) -> Iterator[Block]:
     at = 0
     while (line := _next_line(text, at, len(text))) is not None:
         kind = _kind(text, line)
@@ -104,7 +104,7 @@ def _end(text: str, line: Span, kind: BlockKind) -> int:
         return line.end
     if kind is BlockKind.FENCE:
         return _fence_end(text, line)
-    while (following := _following(text, line)) is not None and not _interrupts(text, following, kind):
+    while (following := _line_below(text, line)) is not None and not _interrupts(text, following, kind):
         line = following
     return line.end
 
@@ -120,10 +120,10 @@ def _fence_end(text: str, line: Span) -> int:
     """Return the end of a fence: a line with at least its mark, or the end of the text."""
     mark = _fence_mark(text[line.start : line.end].strip())
     at = line.end
-    while (found := text.find(mark, at)) >= 0:
-        broken = text.find("\n", found)
-        end = broken if broken >= 0 else len(text)
-        bare = text[text.rfind("\n", at, found) + 1 : end].strip()
+    while (position := text.find(mark, at)) >= 0:
+        newline = text.find("\n", position)
+        end = newline if newline >= 0 else len(text)
+        bare = text[text.rfind("\n", at, position) + 1 : end].strip()
         if not bare.strip(mark[0]):
             return end
         at = end
@@ -137,14 +137,14 @@ def _interrupts(text: str, line: Span, running: BlockKind) -> bool:
         return "|" not in text[line.start : line.end] or kind not in (BlockKind.TABLE, BlockKind.PARAGRAPH)
     if running is BlockKind.PARAGRAPH and kind is BlockKind.ITEM:
         # A line of prose may begin with a year and a full stop, which looks like a list item.
-        found = _ITEM.match(text, line.start)
-        return found is not None and found[1] in (None, "1")
+        match = _ITEM.match(text, line.start)
+        return match is not None and match[1] in (None, "1")
     return kind is not BlockKind.PARAGRAPH
 
 
 def _underline(text: str, line: Span) -> Span | None:
     """Return the line of = or - below `line` that makes it a heading."""
-    following = _following(text, line)
+    following = _line_below(text, line)
     if following is None:
         return None
     bare = text[following.start : following.end].strip()
@@ -153,7 +153,7 @@ def _underline(text: str, line: Span) -> Span | None:
 
 def _is_ruled(text: str, line: Span) -> bool:
     """Return True if the line below `line` is the rule of a table's header."""
-    following = _following(text, line)
+    following = _line_below(text, line)
     if following is None:
         return False
     bare = text[following.start : following.end].strip()
@@ -164,18 +164,18 @@ def _is_indented(text: str, start: int) -> bool:
     return text.startswith(("  ", "\t"), start)
 
 
-def _following(text: str, line: Span) -> Span | None:
+def _line_below(text: str, line: Span) -> Span | None:
     """Return the line below `line` unless it is missing or blank."""
     start = line.end + 1
-    broken = text.find("\n", start)
-    end = broken if broken >= 0 else len(text)
+    newline = text.find("\n", start)
+    end = newline if newline >= 0 else len(text)
     return Span(start, end) if text[start:end].strip() else None
 
 
 def _next_line(text: str, at: int, end: int) -> Span | None:
     """Return the next line that is not blank, from its indentation (or `at`) to its end."""
-    found = _NONBLANK.search(text, at, end)
-    if found is None:
+    match = _NONBLANK.search(text, at, end)
+    if match is None:
         return None
-    broken = text.find("\n", found.start(), end)
-    return Span(max(text.rfind("\n", at, found.start()) + 1, at), broken if broken >= 0 else end)
+    newline = text.find("\n", match.start(), end)
+    return Span(max(text.rfind("\n", at, match.start()) + 1, at), newline if newline >= 0 else end)

@@ -37,13 +37,13 @@ class _SpanBuilder:
         self._text, self._sizes = text, sizes
         self._spans: list[Span] = []
         self._start = self._end = -1
-        self._settled = -1  # units that end here or before go into the open span unconditionally
-        self._begun: list[int] = []  # starts of the open span's sentences, rows and lines
+        self._reserved_end = -1  # units that end here or before go into the open span unconditionally
+        self._unit_starts: list[int] = []  # starts of the open span's sentences, rows and lines
         self._headings: list[Unit] = []  # the open span while it contains only headings
 
     def add(self, unit: Unit) -> None:
         """Add `unit` to the open span, or close that and open the next."""
-        if unit.end <= self._settled:
+        if unit.end <= self._reserved_end:
             self._take(unit)
         elif unit.is_heading:
             if not self._headings or not self._fits(unit.end):
@@ -66,10 +66,10 @@ class _SpanBuilder:
         size = self._sizes.chunk_size
         for end in (*unit.whole, unit.paragraph_end, unit.end):
             if self._fits(end):
-                return self._take(unit, settled=end)
+                return self._take(unit, reserved=end)
             if end - unit.start <= size:
                 self._open(unit, reach=end)
-                return self._take(unit, settled=end)
+                return self._take(unit, reserved=end)
         self._open(unit, reach=unit.end)
         return self._take(unit)
 
@@ -78,28 +78,28 @@ class _SpanBuilder:
         size, longest = self._sizes.chunk_size, self._sizes.longest
         for end in unit.whole:
             if end - self._start <= (longest if end - unit.start <= size else size):
-                return self._take(unit, settled=end)
+                return self._take(unit, reserved=end)
         if self._fits(unit.paragraph_end):
-            return self._take(unit, settled=unit.paragraph_end)
+            return self._take(unit, reserved=unit.paragraph_end)
         if unit.end - self._start <= longest:
             return self._take(unit)
         return self._cut_below_heading(unit)
 
     def _cut_below_heading(self, unit: Unit) -> None:
-        """Put as much of `unit` below its headings as fits, or below the last heading alone."""
+        """Put as much of `unit` below its headings as fits, or below only the last heading."""
         size, longest = self._sizes.chunk_size, self._sizes.longest
         at = -1
         if unit.start < self._start + size:
             at = cut_at_word(self._text, self._start, unit.start, size, longest)
         if is_border(self._text, at, unit.start) and at > unit.start:
             self._end = without_trailing_blank(self._text, self._start, at)
-            rest = next_nonblank(self._text, at, unit.end)
-            self._open(unit._replace(start=rest, is_part=True), reach=unit.end)
-            return self._take(unit._replace(start=rest, is_part=True))
+            rest_start = next_nonblank(self._text, at, unit.end)
+            self._open(unit._replace(start=rest_start, is_part=True), reach=unit.end)
+            return self._take(unit._replace(start=rest_start, is_part=True))
         if len(self._headings) > 1:
-            *before, last = self._headings
-            self._spans.append(Span(self._start, before[-1].end))
-            self._start, self._begun, self._headings = last.start, [last.start], [last]
+            *earlier, last = self._headings
+            self._spans.append(Span(self._start, earlier[-1].end))
+            self._start, self._unit_starts, self._headings = last.start, [last.start], [last]
             return self._add_below_heading(unit)
         self._headings = []
         return self._add_plain(unit)
@@ -109,18 +109,18 @@ class _SpanBuilder:
 
     def _open(self, unit: Unit, *, reach: int) -> None:
         """Open the next span, which will reach `reach`, with as much overlap as allowed."""
-        shared: list[int] = []
+        overlap: list[int] = []
         if not unit.is_heading and not unit.is_part:
             earliest = max(self._end - self._sizes.overlap, reach - self._sizes.chunk_size)
-            shared = self._begun[bisect_left(self._begun, earliest) :]
+            overlap = self._unit_starts[bisect_left(self._unit_starts, earliest) :]
         self.close()
-        self._begun = shared
-        self._start, self._headings = shared[0] if shared else unit.start, []
+        self._unit_starts = overlap
+        self._start, self._headings = overlap[0] if overlap else unit.start, []
 
-    def _take(self, unit: Unit, *, settled: int = -1) -> None:
+    def _take(self, unit: Unit, *, reserved: int = -1) -> None:
         self._end = unit.end
-        self._settled = max(self._settled, settled)
+        self._reserved_end = max(self._reserved_end, reserved)
         if not unit.is_part:
-            self._begun.append(unit.start)
+            self._unit_starts.append(unit.start)
         if not unit.is_heading:
             self._headings = []

@@ -34,7 +34,7 @@ def first_border(text: str, at: int, since: int, until: int) -> int:
 def _known_border(text: str, at: int, since: int) -> int:
     """Return a border from `since` to `at` that is found without a scan from `since`, if one is near `at`."""
     for border in range(at, max(since, at - _LOOK_BACK), -1):
-        around = text[border - 1 : border + 1]
-        if around.isascii() and around != "\r\n":
+        pair = text[border - 1 : border + 1]
+        if pair.isascii() and pair != "\r\n":
             return border
     return since

@@ -33,23 +33,23 @@ def sentences(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _ends_sentence(text: str, found: re.Match[str], end: int) -> bool:
-    mark, after = found[0], found.end()
-    if mark[0] == "\n" or after == end:
+    mark, end_of_mark = found[0], found.end()
+    if mark[0] == "\n" or end_of_mark == end:
         return True
     if _WIDE.search(mark):
-        return is_border(text, after, found.start())
-    if not text[after].isspace():
+        return is_border(text, end_of_mark, found.start())
+    if not text[end_of_mark].isspace():
         return False
-    following = next_nonblank(text, after, end)
+    following = next_nonblank(text, end_of_mark, end)
     if following < end and text[following].islower():
         return False
-    return mark != "." or not _is_abbreviated(
+    return mark != "." or not _is_abbreviation(
         text[max(0, found.start() - _MAX_ABBREVIATION_LENGTH - 1) : found.start()]
     )
 
 
-def _is_abbreviated(before: str) -> bool:
-    """Return True if a full stop after `before` belongs to its last word: "z. B.", "J. Doe", "Dr.", "am 3. Mai"."""
-    found = _LAST_WORD.search(before)
+def _is_abbreviation(text: str) -> bool:
+    """Return True if a full stop after `text` belongs to its last word: "z. B.", "J. Doe", "Dr.", "am 3. Mai"."""
+    found = _LAST_WORD.search(text)
     word = found[0] if found else ""
     return (len(word) == 1 and word.isalpha()) or (len(word) <= 2 and word.isdigit()) or word in _ABBREVIATIONS

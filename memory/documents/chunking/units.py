@@ -42,12 +42,12 @@ def _units_of(text: str, block: Block, sizes: ChunkSizes) -> Iterator[Unit]:
     whole = (*block.whole, block.end) if lined else block.whole
     paragraph_end = block.end
     for leaf in (lines if lined else sentences)(text, block.start, block.end):
-        for part, is_part in _fitting(text, leaf, sizes):
+        for part, is_part in _split_long(text, leaf, sizes):
             yield Unit(part.start, part.end, whole, paragraph_end or part.end, is_heading=False, is_part=is_part)
             whole, paragraph_end = (), 0
 
 
-def _fitting(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span, bool]]:
+def _split_long(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span, bool]]:
     """Yield `leaf`, or if it is too long its lines or their parts, with whether each continues a cut line."""
     for line in [leaf] if leaf.end - leaf.start <= sizes.longest else lines(text, leaf.start, leaf.end):
         start = next_nonblank(text, line.start, line.end)

@@ -31,28 +31,28 @@ def fixed_size(text: str, sizes: ChunkSizes) -> list[Span]:
     return spans
 
 
-def cut_at_word(text: str, start: int, after: int, size: int, longest: int) -> int:
-    """Return the end of a span from `start`, after `after`: before white space late in the window, or anywhere.
+def cut_at_word(text: str, start: int, min_end: int, size: int, longest: int) -> int:
+    """Return the end of a span from `start`, after `min_end`: before white space late in the window, or anywhere.
 
-    `start` and `after` are borders, and after + 1 is within the window. Only the second half is searched, so that no
+    `start` and `min_end` are borders, and `min_end` + 1 is within the window. Only the second half is searched, so that no
     span becomes very short.
     """
     last = min(start + size, len(text))
     if last == len(text):
         return last
-    for at in range(last, (max(start, after) + last) // 2, -1):
+    for at in range(last, (max(start, min_end) + last) // 2, -1):
         if text[at].isspace():
             return at
-    return cut_anywhere(text, start, after, size, longest)
+    return cut_anywhere(text, start, min_end, size, longest)
 
 
-def cut_anywhere(text: str, start: int, after: int, size: int, longest: int) -> int:
-    """Return the last cluster border after `after` within `size` of `start`, or the first within `longest`."""
+def cut_anywhere(text: str, start: int, min_end: int, size: int, longest: int) -> int:
+    """Return the last cluster border after `min_end` within `size` of `start`, or the first within `longest`."""
     last = min(start + size, len(text))
-    at = last_border(text, last, after)
-    if at > after:
+    at = last_border(text, last, min_end)
+    if at > min_end:
         return at
-    return min(first_border(text, last, after, start + longest), start + longest)
+    return min(first_border(text, last, min_end, start + longest), start + longest)
 
 
 def _start(text: str, new: int, spans: list[Span], sizes: ChunkSizes) -> int:

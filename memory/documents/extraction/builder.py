@@ -35,12 +35,12 @@ def collapse_whitespace(text: str) -> str:
 class TextBuilder:
     """The text and markers of one file. A marker refers to the text that is added next.
 
-    Every method that adds text raises ExtractionError if the text becomes longer than `longest` characters.
+    Every method that adds text raises ExtractionError if the text becomes longer than `max_characters` characters.
     """
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, max_characters: int) -> None:
         self.title = ""
-        self._longest = longest
+        self._max_characters = max_characters
         self._parts: list[str] = []
         self._length = 0
         self._marks: list[Marker] = []
@@ -118,9 +118,9 @@ class TextBuilder:
 
     def _append(self, text: str) -> None:
         self._length += len(text)
-        if self._length > self._longest:
+        if self._length > self._max_characters:
             sentence = gettext_noop("This file has more than %(most)s characters of text. Upload it in parts.")
-            raise ExtractionError(sentence, most=self._longest)
+            raise ExtractionError(sentence, most=self._max_characters)
         self._parts.append(text)
 
     def _place_marks(self) -> None:

@@ -18,12 +18,12 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add each row of the table as a line, marked with its number."""
     lines = normalise_text(decode(file.read())).split("\n")
     # Excel writes the delimiter in a separate first line.
-    told = lines[0].lower().startswith("sep=") and len(lines[0]) == 5
-    delimiter = lines[0][4] if told else _delimiter_of(lines[:_SAMPLE_LINES])
+    has_separator_line = lines[0].lower().startswith("sep=") and len(lines[0]) == 5
+    delimiter = lines[0][4] if has_separator_line else _delimiter_of(lines[:_SAMPLE_LINES])
     # The whole text is limited, so the csv module's limit per field is not needed.
     csv.field_size_limit(limits.max_characters)
-    rows = csv.reader((line + "\n" for line in lines[told:]), delimiter=delimiter)
-    for number, line in label_rows(enumerate(rows, 1 + told)):
+    rows = csv.reader((line + "\n" for line in lines[has_separator_line:]), delimiter=delimiter)
+    for number, line in label_rows(enumerate(rows, 1 + has_separator_line)):
         draft.mark("row", str(number))
         draft.line(line)
 

@@ -46,14 +46,14 @@ def decode(data: bytes, *, declared: str = "") -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        wrong_at = error.start
+        error_at = error.start
     if _is_known(declared):
         return data.decode(declared, "replace")
     # A single invalid byte does not mean another encoding.
     text = data.decode("utf-8", "replace")
     if text.count("\ufffd") * 20 < len(text) - len(text.encode("ascii", "ignore")):
         return text
-    return data.decode(_resembling(data, wrong_at), "replace")
+    return data.decode(_most_plausible(data, error_at), "replace")
 
 
 def declared_in(data: bytes) -> str:
@@ -81,11 +81,11 @@ def _utf16_without_bom(head: bytes) -> str:
     return ""
 
 
-def _resembling(data: bytes, wrong_at: int) -> str:
-    """Return the legacy encoding in which the lines from `wrong_at` on look most like a language."""
+def _most_plausible(data: bytes, error_at: int) -> str:
+    """Return the legacy encoding in which the lines from `error_at` on look most like a language."""
     from charset_normalizer import from_bytes
 
-    start = max(data.rfind(b"\n", 0, wrong_at), wrong_at - _SAMPLE_BYTES, -1) + 1
+    start = max(data.rfind(b"\n", 0, error_at), error_at - _SAMPLE_BYTES, -1) + 1
     sample = data[start : start + _SAMPLE_BYTES]
     # A cut character would count against the right encoding.
     sample = sample[: sample.rfind(b"\n") + 1] or sample

@@ -138,11 +138,11 @@ def _check_directory(file: SeekableFile) -> None:
 
 def _old_office(file: SeekableFile) -> str:
     """Return why a file in the container of old Office formats is unsupported; encrypted files also use it."""
-    encrypted, before = "EncryptedPackage".encode("utf-16-le"), b""
+    encrypted, previous = "EncryptedPackage".encode("utf-16-le"), b""
     while piece := file.read(_HEAD_BYTES):
-        if encrypted in before + piece:
+        if encrypted in previous + piece:
             return gettext_noop("This document is protected by a password. Remove it and upload again.")
-        before = piece[-len(encrypted) :]
+        previous = piece[-len(encrypted) :]
     return gettext_noop("This file is in an old Office format. Save it as DOCX, PPTX, XLSX or PDF and upload that.")
 
 

@@ -62,9 +62,9 @@ class Table:
         self.end_cell()
         rows = [row for row in self._rows if any(text for text, _ in row)]
         # Header cells in the markup make guessing unnecessary.
-        told = any(is_name for row in rows for _, is_name in row)
+        has_names = any(is_name for row in rows for _, is_name in row)
         header = bool(rows) and len(rows) > 1 and all(is_name or not text for text, is_name in rows[0])
-        if told and not header:
+        if has_names and not header:
             lines = [_named_by_first(row) for row in rows]
         else:
             texts = [[text for text, _ in row] for row in rows]

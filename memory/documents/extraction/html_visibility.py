@@ -10,16 +10,16 @@ Color = tuple[int, int, int]
 Attributes = Sequence[tuple[str, str | None]]
 
 _WHITE: Color = (255, 255, 255)
-_NAMED: Mapping[str, Color] = {
+_COLOR_NAMES: Mapping[str, Color] = {
     "white": _WHITE, "black": (0, 0, 0), "snow": (255, 250, 250), "ivory": (255, 255, 240), "red": (255, 0, 0),
     "ghostwhite": (248, 248, 255), "whitesmoke": (245, 245, 245), "blue": (0, 0, 255), "green": (0, 128, 0),
     "gray": (128, 128, 128), "grey": (128, 128, 128), "yellow": (255, 255, 0), "silver": (192, 192, 192),
 }  # fmt: skip
 # Largest difference per channel of two colors that look the same.
-_SAME = 12
+_MAX_CHANNEL_DIFFERENCE = 12
 # Pixels. Smaller text is unreadable, and text this far outside the page is not on it.
-_SMALLEST, _FAR = 1.5, 500.0
-_FAINTEST = 0.05
+_MIN_FONT_PX, _OFF_PAGE_PX = 1.5, 500.0
+_MIN_OPACITY = 0.05
 _PIXELS = {
     "px": 1.0,
     "": 1.0,
@@ -49,14 +49,14 @@ class Look:
     color: Color | None = (0, 0, 0)
     background: Color | None = _WHITE
     font_px: float = 16.0
-    is_gone: bool = False
+    is_invisible: bool = False
 
     @property
     def is_hidden(self) -> bool:
         """Return True if text with this look cannot be seen."""
-        if self.is_gone or self.font_px < _SMALLEST:
+        if self.is_invisible or self.font_px < _MIN_FONT_PX:
             return True
-        return self.color is not None and self.background is not None and _are_same(self.color, self.background)
+        return self.color is not None and self.background is not None and _look_same(self.color, self.background)
 
     def of_child(self, declared: Declarations) -> Look:
         """Return the look of a child element with these declarations."""
@@ -69,7 +69,7 @@ class Look:
             color=self.color if color in (None, "inherit") else _color(color or ""),
             background=self._background(background),
             font_px=self._font(declared),
-            is_gone=self.is_gone or _is_gone(declared),
+            is_invisible=self.is_invisible or _makes_invisible(declared),
         )
 
     def _background(self, declared: str | None) -> Color | None:
@@ -106,19 +106,19 @@ class StyleSheet:
                     self._rules[name] = self._rules.get(name, {}) | declared
 
     def declared_for(self, tag: str, attributes: Attributes) -> Declarations:
-        """Return what the rules, old attributes and the element's own style say about it."""
-        given = {name: value or "" for name, value in attributes}
+        """Return the declarations for the element from rules, old attributes and its own style."""
+        values = {name: value or "" for name, value in attributes}
         declared: Declarations = {}
         if self._rules:
-            marks = ["." + name for name in given.get("class", "").split()[:20]]
-            marks += ["#" + given["id"]] if given.get("id") else []
+            marks = ["." + name for name in values.get("class", "").split()[:20]]
+            marks += ["#" + values["id"]] if values.get("id") else []
             for selector in (tag, *marks, *(tag + mark for mark in marks)):
                 declared |= self._rules.get(selector, {})
-        if "bgcolor" in given:
-            declared["background-color"] = given["bgcolor"].strip().lower()
-        if tag == "font" and "color" in given:
-            declared["color"] = given["color"].strip().lower()
-        return declared | _declarations(given["style"]) if "style" in given else declared
+        if "bgcolor" in values:
+            declared["background-color"] = values["bgcolor"].strip().lower()
+        if tag == "font" and "color" in values:
+            declared["color"] = values["color"].strip().lower()
+        return declared | _declarations(values["style"]) if "style" in values else declared
 
 
 def _declarations(css: str) -> Declarations:
@@ -128,17 +128,19 @@ def _declarations(css: str) -> Declarations:
     }
 
 
-def _is_gone(declared: Declarations) -> bool:
-    """Return whether an element that is styled like this leaves nothing of its content to be seen."""
+def _makes_invisible(declared: Declarations) -> bool:
+    """Return True if these declarations make the whole content of an element invisible."""
     if declared.get("display") == "none" or declared.get("visibility") in ("hidden", "collapse"):
         return True
     opacity = _NUMBERS.fullmatch(declared.get("opacity", ""))
-    if opacity is not None and float(opacity[0].rstrip("%")) <= (100 * _FAINTEST if "%" in opacity[0] else _FAINTEST):
+    if opacity is not None and float(opacity[0].rstrip("%")) <= (
+        100 * _MIN_OPACITY if "%" in opacity[0] else _MIN_OPACITY
+    ):
         return True
     moving = ["text-indent", "margin-left", "margin-top"]
     if declared.get("position") in ("absolute", "fixed", "relative"):
         moving += ["left", "top", "right", "bottom"]
-    if any((_pixels(declared.get(name, "")) or 0.0) < -_FAR for name in moving):
+    if any((_pixels(declared.get(name, "")) or 0.0) < -_OFF_PAGE_PX for name in moving):
         return True
     if re.search(r"translate[xy]?\(\s*-\s*\d{4,}", declared.get("transform", "")) or "scale(0)" in declared.get(
         "transform", ""
@@ -158,9 +160,9 @@ def _pixels(length: str) -> float | None:
     return float(found[1]) * _PIXELS[found[2]] if found else None
 
 
-def _color(said: str) -> Color | None:
-    said = said.strip()
-    first = said if said.startswith("rgb") else (said.split() or [""])[0]
+def _color(value: str) -> Color | None:
+    value = value.strip()
+    first = value if value.startswith("rgb") else (value.split() or [""])[0]
     if re.fullmatch(r"#[0-9a-f]{3,8}", first):
         digits = first[1:]
         if len(digits) in (3, 4):
@@ -174,8 +176,8 @@ def _color(said: str) -> Color | None:
             return None
         red, green, blue = (round(float(n[:-1]) * 2.55) if n.endswith("%") else round(float(n)) for n in found)
         return (red, green, blue)
-    return _NAMED.get(first)
+    return _COLOR_NAMES.get(first)
 
 
-def _are_same(one: Color, other: Color) -> bool:
-    return all(abs(a - b) <= _SAME for a, b in zip(one, other, strict=True))
+def _look_same(one: Color, other: Color) -> bool:
+    return all(abs(a - b) <= _MAX_CHANNEL_DIFFERENCE for a, b in zip(one, other, strict=True))

@@ -38,7 +38,7 @@ def label_rows(rows: Iterable[tuple[int, Sequence[str]]], *, header: bool | None
 
 
 def line_of(cells: Sequence[str], names: Sequence[str]) -> str:
-    """Return one row as a line; a value without a column name stands alone."""
+    """Return one row as a line; a value without a column name is not labelled."""
     padded = [*names, *[""] * (len(cells) - len(names))]
     pairs = zip(padded, cells, strict=False)
     return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)

@@ -22,7 +22,7 @@ _PROTECTED = gettext_noop("This PDF is protected by a password. Remove it and up
 _NO_TITLE = re.compile(r"untitled.*|(?:microsoft (?:word|powerpoint|excel) - )?\S+\.\w{2,5}|\W*", re.IGNORECASE)
 _MAX_TITLE_LENGTH = 200
 _SHOWING = frozenset({b"Tj", b"TJ", b"'", b'"'})
-# Ligatures, which nobody types in a search.
+# Ligatures are replaced because people type separate letters in a search.
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 
 
@@ -64,12 +64,12 @@ def _add_page(page: PageObject, draft: TextBuilder) -> None:
     text = page.extract_text(visitor_operand_before=visibility.before, visitor_operand_after=visibility.after)
     hidden = visibility.hidden()
     if hidden:
-        draft.conceal(_only(page, lambda number: number in hidden))
-        text = _only(page, lambda number: number not in hidden)
+        draft.conceal(_extract_only(page, lambda number: number in hidden))
+        text = _extract_only(page, lambda number: number not in hidden)
     draft.block(text.translate(_LIGATURES))
 
 
-def _only(page: PageObject, is_wanted: Callable[[int], bool]) -> str:
+def _extract_only(page: PageObject, is_wanted: Callable[[int], bool]) -> str:
     """Return the text of the selected operations, numbered among those that show text."""
     numbers = count()
 
@@ -82,6 +82,6 @@ def _only(page: PageObject, is_wanted: Callable[[int], bool]) -> str:
 
 def _title_of(reader: PdfReader) -> str:
     """Return the title in the PDF's properties, or ""."""
-    said = reader.metadata.title if reader.metadata else None
-    title = collapse_whitespace(said or "")
+    value = reader.metadata.title if reader.metadata else None
+    title = collapse_whitespace(value or "")
     return title if len(title) <= _MAX_TITLE_LENGTH and not _NO_TITLE.fullmatch(title) else ""

@@ -16,9 +16,9 @@ _BLACK, _WHITE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 _SAME_COLOR = 0.04
 # Points; smaller text is unreadable.
 _MIN_FONT_SIZE = 1.0
-_FAINTEST = 0.05
+_MIN_ALPHA = 0.05
 # Invisible text over images that cover this share of the page is the text layer of a scan.
-_SCAN = 0.8
+_SCAN_SHARE = 0.8
 # Number of painted boxes that are remembered.
 _MAX_BOXES = 500
 _INVISIBLE_MODES = (3, 7)
@@ -55,15 +55,16 @@ class PageVisibility:
     _path: list[tuple[float, float]] = field(default_factory=list)
     _painted: list[tuple[Box, Color | None]] = field(default_factory=list)
     _images: list[Box] = field(default_factory=list)
-    _shown: list[bool | tuple[float, float]] = field(default_factory=list)
+    _visibility: list[bool | tuple[float, float]] = field(default_factory=list)
 
     def hidden(self) -> frozenset[int]:
         """Return the numbers (from 0) of the text-showing operations whose text cannot be seen."""
-        is_scan = sum(map(self._share_of_page, self._images)) >= _SCAN
+        is_scan = sum(map(self._share_of_page, self._images)) >= _SCAN_SHARE
         return frozenset(
             number
-            for number, seen in enumerate(self._shown)
-            if seen is False or (isinstance(seen, tuple) and not (is_scan and self._lies_over_image(seen)))
+            for number, visibility in enumerate(self._visibility)
+            if visibility is False
+            or (isinstance(visibility, tuple) and not (is_scan and self._is_over_image(visibility)))
         )
 
     def before(self, operator: bytes, operands: Sequence[Any], *_: object) -> None:
@@ -73,7 +74,7 @@ class PageVisibility:
             self._follow(name, operands)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError):
             if name in _SHOWING:
-                self._shown.append(True)
+                self._visibility.append(True)
 
     def after(self, operator: bytes, operands: Sequence[Any], *_: object) -> None:
         """Process the end of a form, which has operations of its own."""
@@ -85,19 +86,19 @@ class PageVisibility:
         if name in _SHOWING:
             if name in ("'", '"'):
                 self._next_line(0.0, -state.leading)
-            self._shown.append(self._is_seen())
+            self._visibility.append(self._visibility_now())
         elif name == "q":
             self._saved.append(state)
         elif name == "Q":
             self._state = self._saved.pop() if self._saved else state
         elif name == "cm":
-            self._state = replace(state, ctm=_times(_matrix(operands), state.ctm))
+            self._state = replace(state, ctm=_multiply(_matrix(operands), state.ctm))
         elif name == "Do":
             self._draw(str(operands[0]))
         elif name == "INLINE IMAGE":
             self._paint(_box_of(state.ctm, [(0, 0), (1, 0), (0, 1), (1, 1)]), None)
         elif name == "gs":
-            self._state = replace(state, alpha=float(self._named("/ExtGState", operands[0]).get("/ca", state.alpha)))
+            self._state = replace(state, alpha=float(self._resource("/ExtGState", operands[0]).get("/ca", state.alpha)))
         elif name[0] == "T" or name == "BT":
             self._follow_text(name, operands)
         else:
@@ -132,7 +133,7 @@ class PageVisibility:
         elif name in ("m", "l", "c", "v", "y"):
             self._path.append((float(operands[-2]), float(operands[-1])))
         elif name in _FILLING:
-            if self._path and self._state.alpha > _FAINTEST:
+            if self._path and self._state.alpha > _MIN_ALPHA:
                 self._paint(_box_of(self._state.ctm, self._path), self._state.fill)
             self._path.clear()
         elif name in ("n", "S", "s"):
@@ -142,11 +143,11 @@ class PageVisibility:
 
     def _draw(self, name: str) -> None:
         """Enter a form, or record an image."""
-        drawn = self._named("/XObject", name)
+        drawn = self._resource("/XObject", name)
         if drawn.get("/Subtype") == "/Form":
             self._forms.append((self._state, self._saved, self.resources))
             matrix = _matrix(drawn.get("/Matrix", _IDENTITY))
-            self._state, self._saved = replace(self._state, ctm=_times(matrix, self._state.ctm)), []
+            self._state, self._saved = replace(self._state, ctm=_multiply(matrix, self._state.ctm)), []
             self.resources = drawn.get("/Resources", self.resources).get_object()
             return
         # `after` pops this frame.
@@ -155,32 +156,32 @@ class PageVisibility:
         self._images.append(box)
         self._paint(box, None)
 
-    def _named(self, kind: str, name: Any) -> Any:
+    def _resource(self, kind: str, name: Any) -> Any:
         return self.resources[kind].get_object()[str(name)].get_object()
 
     def _next_line(self, x: float, y: float) -> None:
-        self._line = _times((1.0, 0.0, 0.0, 1.0, x, y), self._line)
+        self._line = _multiply((1.0, 0.0, 0.0, 1.0, x, y), self._line)
 
     def _paint(self, box: Box, color: Color | None) -> None:
         self._painted.append((box, color))
         del self._painted[:-_MAX_BOXES]
 
-    def _is_seen(self) -> bool | tuple[float, float]:
+    def _visibility_now(self) -> bool | tuple[float, float]:
         """Return whether text shown now is visible; for invisible text, which may belong to a scan, its position."""
         state = self._state
-        placed = _times(self._line, state.ctm)
-        size = abs(state.size) * math.sqrt(abs(placed[0] * placed[3] - placed[1] * placed[2]))
-        x, y = placed[4], placed[5]
+        matrix = _multiply(self._line, state.ctm)
+        size = abs(state.size) * math.sqrt(abs(matrix[0] * matrix[3] - matrix[1] * matrix[2]))
+        x, y = matrix[4], matrix[5]
         left, bottom, right, top = self.page
-        if size < _MIN_FONT_SIZE or state.alpha <= _FAINTEST or x > right or y > top or y + size < bottom:
+        if size < _MIN_FONT_SIZE or state.alpha <= _MIN_ALPHA or x > right or y > top or y + size < bottom:
             return False
         if x < left - right:  # the line begins more than a page's width before the page
             return False
         if state.mode in _INVISIBLE_MODES:
             return (x, y)
-        return state.mode not in (0, 4) or state.fill is None or not self._is_on_its_color(x, y, size, state.fill)
+        return state.mode not in (0, 4) or state.fill is None or not self._is_on_same_color(x, y, size, state.fill)
 
-    def _is_on_its_color(self, x: float, y: float, size: float, fill: Color) -> bool:
+    def _is_on_same_color(self, x: float, y: float, size: float, fill: Color) -> bool:
         """Return True if the background below the text has the text's color; the page is white."""
         for (left, bottom, right, top), color in reversed(self._painted):
             # Thinner boxes are lines and frames.
@@ -190,8 +191,8 @@ class PageVisibility:
                 and right >= x
                 and bottom <= y + size / 3 <= top
             ):
-                return color is not None and _are_same(color, fill)
-        return _are_same(fill, _WHITE)
+                return color is not None and _look_same(color, fill)
+        return _look_same(fill, _WHITE)
 
     def _share_of_page(self, image: Box) -> float:
         left, bottom, right, top = self.page
@@ -199,36 +200,36 @@ class PageVisibility:
         height = max(0.0, min(image[3], top) - max(image[1], bottom))
         return width * height / max((right - left) * (top - bottom), 1e-9)
 
-    def _lies_over_image(self, at: tuple[float, float]) -> bool:
+    def _is_over_image(self, at: tuple[float, float]) -> bool:
         return any(box[0] - 1 <= at[0] <= box[2] + 1 and box[1] - 1 <= at[1] <= box[3] + 1 for box in self._images)
 
 
-def _are_same(one: Color, other: Color) -> bool:
+def _look_same(one: Color, other: Color) -> bool:
     return all(abs(a - b) <= _SAME_COLOR for a, b in zip(one, other, strict=True))
 
 
 def _color(operands: Sequence[Any]) -> Color | None:
     """Return the color of these numbers in gray, RGB or CMYK; None for patterns and other color spaces."""
     try:
-        given = [float(value) for value in operands]
+        numbers = [float(value) for value in operands]
     except (TypeError, ValueError):
         return None
-    if len(given) == _GRAY:
-        return (given[0],) * 3
-    if len(given) == _RGB:
-        return (given[0], given[1], given[2])
-    if len(given) == _CMYK:
-        cyan, magenta, yellow, key = given
+    if len(numbers) == _GRAY:
+        return (numbers[0],) * 3
+    if len(numbers) == _RGB:
+        return (numbers[0], numbers[1], numbers[2])
+    if len(numbers) == _CMYK:
+        cyan, magenta, yellow, key = numbers
         return ((1 - cyan) * (1 - key), (1 - magenta) * (1 - key), (1 - yellow) * (1 - key))
     return None
 
 
-def _matrix(given: Sequence[Any]) -> Matrix:
-    a, b, c, d, e, f = (float(value) for value in given)
+def _matrix(numbers: Sequence[Any]) -> Matrix:
+    a, b, c, d, e, f = (float(value) for value in numbers)
     return (a, b, c, d, e, f)
 
 
-def _times(one: Matrix, other: Matrix) -> Matrix:
+def _multiply(one: Matrix, other: Matrix) -> Matrix:
     """Return the matrix that applies `one`, then `other`."""
     a, b, c, d, e, f = one
     m, n, o, p, q, r = other

@@ -26,44 +26,44 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
 def read_markdown(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the Markdown in `file` unchanged, with its headings marked; the first is the title."""
     text = normalise_text(decode(file.read()))
-    told = 0
+    written = 0
     for at, level, words in headings(text):
-        draft.verbatim(text[told:at])
+        draft.verbatim(text[written:at])
         draft.heading(level, words)
         draft.title = draft.title or words
-        told = at
-    draft.verbatim(text[told:])
+        written = at
+    draft.verbatim(text[written:])
 
 
 def headings(text: str) -> list[tuple[int, int, str]]:
     """Return the headings of Markdown outside of code: offset of the line, level and text."""
     found: list[tuple[int, int, str]] = []
-    at, fence, above = 0, "", (0, "")
+    at, fence, paragraph = 0, "", (0, "")
     lines = text.split("\n")
     front_matter = lines[0].rstrip() == "---" and any(line.rstrip() == "---" for line in lines[1:100])
     for number, line in enumerate(lines):
-        here, at = at, at + len(line) + 1
+        line_start, at = at, at + len(line) + 1
         if front_matter:
             front_matter = number == 0 or line.rstrip() != "---"
         elif fence:
             if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
                 fence = ""
         elif (opening := _FENCE.match(line)) and not (opening[1][0] == "`" and "`" in opening[2]):
-            fence, above = opening[1], (0, "")
+            fence, paragraph = opening[1], (0, "")
         elif hashes := _HASHES.match(line):
-            if words := _without_closing(line[hashes.end() :]):
-                found.append((here, len(hashes[1]), _plain(words)))
-            above = (0, "")
-        elif above[1] and (underline := _UNDERLINE.match(line)):
-            found.append((above[0], 1 if underline[1][0] == "=" else 2, _plain(above[1])))
-            above = (0, "")
+            if words := _strip_closing_hashes(line[hashes.end() :]):
+                found.append((line_start, len(hashes[1]), _plain(words)))
+            paragraph = (0, "")
+        elif paragraph[1] and (underline := _UNDERLINE.match(line)):
+            found.append((paragraph[0], 1 if underline[1][0] == "=" else 2, _plain(paragraph[1])))
+            paragraph = (0, "")
         else:
             # An underlined paragraph of several lines is not treated as a heading.
-            above = (here, line.strip()) if not above[1] and not _NOT_A_PARAGRAPH.match(line) else (0, "")
+            paragraph = (line_start, line.strip()) if not paragraph[1] and not _NOT_A_PARAGRAPH.match(line) else (0, "")
     return found
 
 
-def _without_closing(words: str) -> str:
+def _strip_closing_hashes(words: str) -> str:
     """Return the text of a heading without closing hashes."""
     words = words.strip()
     bare = words.rstrip("#")

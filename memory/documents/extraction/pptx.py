@@ -39,12 +39,12 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
 
 
 def _add_slide(package: zipfile.ZipFile, slide: Relationship, draft: TextBuilder) -> None:
-    shown = _Shapes()
-    parse_part(package, slide.part, shown)
-    if shown.hidden:
+    shapes = _Shapes()
+    parse_part(package, slide.part, shapes)
+    if shapes.hidden:
         return
-    draft.title = draft.title or (shown.titles[0] if shown.titles else "")
-    for text in shown.titles + shown.texts:
+    draft.title = draft.title or (shapes.titles[0] if shapes.titles else "")
+    for text in shapes.titles + shapes.texts:
         draft.block(text)
     for relation in relationships(package, slide.part).values():
         if relation.kind == "notesSlide":

@@ -47,27 +47,29 @@ def extract_in_subprocess(
         start_new_session=True,
     ) as process:
         try:
-            answer = _hear(process, limits, stop)
+            parser = _read_output(process, limits, stop)
             status = process.wait()
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
-    reading = answer.reading()
+    reading = parser.reading()
     if status != 0 or reading is None:
-        _explain(status, answer.kind, limits)
+        _explain(status, parser.kind, limits)
     return reading
 
 
-def _hear(process: subprocess.Popen[bytes], limits: ExtractionLimits, stop: Callable[[], bool] | None) -> ResultParser:
+def _read_output(
+    process: subprocess.Popen[bytes], limits: ExtractionLimits, stop: Callable[[], bool] | None
+) -> ResultParser:
     """Return the parser with everything the process wrote until it ended."""
     assert process.stdout is not None  # noqa: S101  (requested above)
-    answer, deadline, next_asked = ResultParser(limits), time.monotonic() + limits.wall_seconds, 0.0
+    parser, deadline, next_check = ResultParser(limits), time.monotonic() + limits.wall_seconds, 0.0
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
             now = time.monotonic()
-            if stop is not None and now >= next_asked:
-                next_asked = now + _TIMEOUT
+            if stop is not None and now >= next_check:
+                next_check = now + _TIMEOUT
                 if stop():
                     raise ExtractionCancelledError("Reading this file was stopped.")
             if now > deadline:
@@ -75,8 +77,8 @@ def _hear(process: subprocess.Popen[bytes], limits: ExtractionLimits, stop: Call
             if selector.select(_TIMEOUT):
                 data = os.read(process.stdout.fileno(), _PIECE_BYTES)
                 if not data:
-                    return answer
-                answer.take(data)
+                    return parser
+                parser.take(data)
 
 
 def _too_slow(limits: ExtractionLimits) -> ExtractionError:

@@ -62,7 +62,7 @@ class ResultParser:
             raise ExtractionError(_NONSENSE)
         for line in lines:
             try:
-                self._understand(json.loads(line))
+                self._add(json.loads(line))
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise ExtractionError(_NONSENSE) from error
 
@@ -72,35 +72,35 @@ class ResultParser:
             return None
         return ExtractedText("".join(self._texts), tuple(self._marks), self.kind, self._title, tuple(self._hidden))
 
-    def _understand(self, said: Any) -> None:
-        if isinstance(said, str):
-            self._texts.append(said)
-            self._length += len(said)
-        elif isinstance(said, list):
-            self._marks += [self._mark(*values) for values in said]
-        elif "cannot" in said:
+    def _add(self, value: Any) -> None:
+        if isinstance(value, str):
+            self._texts.append(value)
+            self._length += len(value)
+        elif isinstance(value, list):
+            self._marks += [self._mark(*values) for values in value]
+        elif "cannot" in value:
             raise ExtractionError(
-                str(said["cannot"]), **{str(name): _fact(fact) for name, fact in said["facts"].items()}
+                str(value["cannot"]), **{str(name): _fact(fact) for name, fact in value["facts"].items()}
             )
-        elif "hidden" in said:
-            self._hidden.append(Hidden(int(said["start"]), str(said["hidden"])))
+        elif "hidden" in value:
+            self._hidden.append(Hidden(int(value["start"]), str(value["hidden"])))
             self._hidden_length += len(self._hidden[-1].text)
-        elif "kind" in said:
-            self.kind = str(said["kind"])
+        elif "kind" in value:
+            self.kind = str(value["kind"])
         else:
-            self._title = str(said["title"])
+            self._title = str(value["title"])
         if max(self._length, len(self._marks), self._hidden_length) > self._longest:
-            raise ValueError("more than was asked for")
+            raise ValueError("the result exceeds the limit")
 
     def _mark(self, start: int, kind: MarkKind, label: str, level: int, within: str) -> Marker:
         latest = self._marks[-1].start if self._marks else 0
         if kind not in get_args(MarkKind) or not latest <= start <= self._length or not isinstance(level, int):
-            raise ValueError("a mark out of place")
+            raise ValueError("invalid marker")
         # Interned, because a hundred thousand rows are in the same sheet.
         return Marker(start, kind, label, level, sys.intern(within))
 
 
-def _fact(said: Any) -> Fact:
-    if isinstance(said, list):
-        return [str(each) for each in said]
-    return said if isinstance(said, int) else str(said)
+def _fact(value: Any) -> Fact:
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return value if isinstance(value, int) else str(value)

@@ -42,7 +42,7 @@ class ExtractionLimits:
 class Marker:
     """The location in the file from offset `start` of the text.
 
-    `label` is the number of a page, slide or row, the name of a sheet, or the words of a heading or chapter. `within`
+    `label` is the number of a page, slide or row, the name of a sheet, or the text of a heading or chapter. `within`
     is the sheet of a row, or the headings above a heading. `level` is that of a heading, from 1.
     """
 
@@ -65,7 +65,7 @@ class Hidden:
 class ExtractedText:
     """The text of a file, its markers ordered by `start`, its kind (see `formats.FORMATS`), and its title or "".
 
-    `hidden` is the text that nobody sees who opens the file, up to a bounded length.
+    `hidden` is the text that readers of the file do not see, up to a bounded length.
     """
 
     text: str

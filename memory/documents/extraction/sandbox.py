@@ -48,11 +48,11 @@ def confine(limits: ExtractionLimits) -> None:
     sys.addaudithook(_forbid)
 
 
-def _limit(which: int, most: int) -> None:
+def _limit(which: int, limit: int) -> None:
     """Set a limit irrevocably, never above the present one."""
     _, hard = resource.getrlimit(which)
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(which, (most, most))
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(which, (limit, limit))
 
 
 def _leave_network() -> bool:
@@ -75,7 +75,7 @@ def _is_module(path: object) -> bool:
     if not isinstance(path, str) or not path.endswith(_MODULES):
         return False
     real = os.path.realpath(path)
-    return any(place and real.startswith(os.path.realpath(place) + os.sep) for place in sys.path)
+    return any(folder and real.startswith(os.path.realpath(folder) + os.sep) for folder in sys.path)
 
 
 def _writes(mode: object, flags: object) -> bool:

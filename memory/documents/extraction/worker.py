@@ -37,20 +37,20 @@ READERS = {
 
 def main() -> None:
     """Extract the file on standard input, which must be seekable, with the options in the first argument."""
-    said = json.loads(sys.argv[1])
-    limits = ExtractionLimits(**said.get("limits", {}))
+    options = json.loads(sys.argv[1])
+    limits = ExtractionLimits(**options.get("limits", {}))
     # Output of libraries must not get into the result.
-    answer = os.fdopen(os.dup(1), "wb")
+    output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     confine(limits)
     try:
-        kind = detect_format(sys.stdin.buffer, said["name"])
-        answer.write(encode_line({"kind": kind}))
+        kind = detect_format(sys.stdin.buffer, options["name"])
+        output.write(encode_line({"kind": kind}))
         # First, so that the parent can name the kind in every error.
-        answer.flush()
-        answer.writelines(encode_result(_read(sys.stdin.buffer, kind, limits)))
+        output.flush()
+        output.writelines(encode_result(_read(sys.stdin.buffer, kind, limits)))
     except ExtractionError as error:
-        answer.write(
+        output.write(
             encode_line(
                 {
                     "cannot": normalise_text(error.words),
@@ -60,7 +60,7 @@ def main() -> None:
         )
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
-    answer.flush()
+    output.flush()
     # Exit without freeing every object.
     os._exit(0)
 
