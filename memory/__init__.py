@@ -1,1 +1,1 @@
-"""What a team said and keeps: remembered, recalled, found and forgotten, in spaces."""
+"""The memory of a team: exchanges and documents in spaces, which are stored, recalled, searched and forgotten."""

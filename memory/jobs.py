@@ -56,10 +56,10 @@ def queue_stats() -> list[QueueStats]:
     """Return the statistics of all Job models of all apps, sorted by class name."""
     now = timezone.now()
     kinds = [model for model in apps.get_models() if issubclass(model, Job)]
-    return [_queue(model, now) for model in sorted(kinds, key=lambda model: model.__name__)]
+    return [_queue_of(model, now) for model in sorted(kinds, key=lambda model: model.__name__)]
 
 
-def _queue(model: type[Job], now: datetime) -> QueueStats:
+def _queue_of(model: type[Job], now: datetime) -> QueueStats:
     rows = model._default_manager.all()
     waiting = rows.filter(state=Job.State.PENDING)
     oldest = due(rows, now).aggregate(oldest=Min("due_at"))["oldest"]
@@ -127,9 +127,7 @@ class Lease(Generic[J]):
 
 
 def release_for_retry(job: Job, error: str, *, counts: bool, final: bool = False, after: float | None = None) -> bool:
-    """Give up the lease after a failure, so that the job is due again after a growing pause.
-
-    Return True if it is not tried again.
+    """Release the lease after a failure and retry with exponential backoff; return True if the job failed permanently.
 
     `counts`: count the failure towards MAX_FAILURES; False if a dependency is down, which does not limit the retries.
     `final`: fail without a retry. `after`: delay in seconds that the remote service requested.

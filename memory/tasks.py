@@ -15,9 +15,9 @@ _indexing_requested = threading.Event()
 
 @shared_task(name="memory.tasks.index_pending")
 def index_pending() -> None:
-    # One thread of a worker at a time, so that a long queue does not occupy all of them. A task that arrives meanwhile
-    # sets the event, and the loop looks again.
     """Embed pending exchanges and publish ready document versions."""
+    # One thread of a worker at a time, so that a long queue does not occupy all of them. A task that arrives meanwhile
+    # sets the event, and the loop runs again.
     _indexing_requested.set()
     while _indexing_requested.is_set() and _indexing.acquire(blocking=False):
         try:

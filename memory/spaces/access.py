@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Model)
 
 def readable_space_ids(person_id: uuid.UUID) -> SpaceIds:
     """Return the readable spaces of this person: their personal space, their groups and the team space."""
-    return frozenset(_readable(person_id).values_list("id", flat=True))
+    return frozenset(_readable_spaces(person_id).values_list("id", flat=True))
 
 
 def space_ids_shared_by_all_readers(space_id: uuid.UUID) -> SpaceIds:
@@ -63,13 +63,13 @@ def admin_visible_space_ids(person_id: uuid.UUID) -> SpaceIds:
 def personal_space(person_id: uuid.UUID) -> Space:
     """Return the person's personal space, creating it on first use."""
     found = Space.objects.filter(kind=Space.Kind.PERSONAL, owner_id=person_id).first()
-    return found or _make(kind=Space.Kind.PERSONAL, owner_id=person_id)
+    return found or _create_space(kind=Space.Kind.PERSONAL, owner_id=person_id)
 
 
 def team_space() -> Space:
     """Return the team space, creating it on first use."""
     found = Space.objects.filter(kind=Space.Kind.TEAM).first()
-    return found or _make(kind=Space.Kind.TEAM, name="Everyone")
+    return found or _create_space(kind=Space.Kind.TEAM, name="Everyone")
 
 
 def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
@@ -77,7 +77,7 @@ def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 
     Raises NotFoundError, with the same message for missing and forbidden spaces.
     """
-    found = _readable(person_id).filter(id=space_id).first()
+    found = _readable_spaces(person_id).filter(id=space_id).first()
     if found is None:
         raise NotFoundError(_("Not found."))
     return found
@@ -86,7 +86,7 @@ def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 def list_readable_spaces(person_id: uuid.UUID) -> list[Space]:
     """Return the readable spaces as rows: the personal space, groups by name, then the team space."""
     order = {Space.Kind.PERSONAL: 0, Space.Kind.GROUP: 1, Space.Kind.TEAM: 2}
-    return sorted(_readable(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
+    return sorted(_readable_spaces(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
 
 
 def space_by_name(person_id: uuid.UUID, name: str) -> Space:
@@ -94,15 +94,15 @@ def space_by_name(person_id: uuid.UUID, name: str) -> Space:
 
     "own" and "team" name the personal space and the team space.
     """
-    wanted = name.strip().casefold()
-    for space in _readable(person_id).order_by("kind", "name"):
+    folded_name = name.strip().casefold()
+    for space in _readable_spaces(person_id).order_by("kind", "name"):
         names = {
             space.name.casefold(),
             space.display_name.casefold() if space.kind == Space.Kind.TEAM else "",
             "own" if space.owner_id else "",
             "team" if space.kind == Space.Kind.TEAM else "",
         }
-        if wanted and wanted in names:
+        if folded_name and folded_name in names:
             return space
     raise NotFoundError(_("There is no space %(name)s, or it is not yours to see.") % {"name": name})
 
@@ -121,7 +121,7 @@ def in_spaces(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
     return rows.filter(space_id__in=list(spaces))
 
 
-def _readable(person_id: uuid.UUID) -> QuerySet[Space]:
+def _readable_spaces(person_id: uuid.UUID) -> QuerySet[Space]:
     groups = Membership.objects.filter(person_id=person_id).values("space_id")
     return Space.objects.filter(
         Q(kind=Space.Kind.PERSONAL, owner_id=person_id)
@@ -130,7 +130,7 @@ def _readable(person_id: uuid.UUID) -> QuerySet[Space]:
     )
 
 
-def _make(**fields: object) -> Space:
+def _create_space(**fields: object) -> Space:
     try:
         with transaction.atomic():
             return Space.objects.create(**fields)

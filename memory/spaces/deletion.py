@@ -19,12 +19,12 @@ def delete_space_contents(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
     after an interruption. A worker erases vectors, cached embeddings, texts and originals later.
     """
     documents = Document.objects.filter(space_id=space_id, forgotten_at=None).values_list("pk", flat=True)[:_BATCH_SIZE]
-    if gone := forget_documents(documents, by=by):
-        return gone
-    left = Exchange.objects.filter(space_id=space_id, forgotten_at=None)
-    ids = set(left.values_list("pk", flat=True)[:_BATCH_SIZE])
-    pieces = set(Chunk.objects.filter(exchange_id__in=ids).values_list("exchange_id", flat=True))
-    return len(forget(pieces, by=by, as_part_of_a_document=True)) + len(forget(ids - pieces, by=by))
+    if deleted := forget_documents(documents, by=by):
+        return deleted
+    remaining = Exchange.objects.filter(space_id=space_id, forgotten_at=None)
+    ids = set(remaining.values_list("pk", flat=True)[:_BATCH_SIZE])
+    chunk_ids = set(Chunk.objects.filter(exchange_id__in=ids).values_list("exchange_id", flat=True))
+    return len(forget(chunk_ids, by=by, as_part_of_a_document=True)) + len(forget(ids - chunk_ids, by=by))
 
 
 def space_receipt(space_id: uuid.UUID, *, since: datetime) -> tuple[ErasureReceipt, int]:

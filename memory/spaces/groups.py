@@ -13,7 +13,7 @@ from memory.text import clean_name
 Change = MembershipChange.Kind
 _MAX_NAME_LENGTH = 80
 # Names that commands use for the other spaces.
-_TAKEN = ("own", "team", "everyone", "only you")
+_RESERVED_NAMES = ("own", "team", "everyone", "only you")
 
 
 def get_group(group_id: uuid.UUID) -> Space:
@@ -26,22 +26,22 @@ def get_group(group_id: uuid.UUID) -> Space:
 
 def create_group(name: str, *, by: uuid.UUID) -> Space:
     """Create a group and make its creator a manager. Raises InvalidInputError if the name is empty or taken."""
-    group = Space.objects.create(kind=Space.Kind.GROUP, name=_free_name(name, None))
+    group = Space.objects.create(kind=Space.Kind.GROUP, name=_unused_name(name, None))
     Membership.objects.create(space=group, person_id=by, role=Membership.Role.MANAGER)
-    _note_change(group, by, Change.CREATED, by=by)
+    _log_change(group, by, Change.CREATED, by=by)
     return group
 
 
 def rename_group(group: Space, name: str) -> None:
     """Rename the group. Raises InvalidInputError if the name is empty or taken."""
-    Space.objects.filter(id=group.id).update(name=_free_name(name, group))
+    Space.objects.filter(id=group.id).update(name=_unused_name(name, group))
 
 
 def add_to_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
     """Add a member, effective from their next request. Returns False if the person is already a member."""
     is_new = Membership.objects.get_or_create(space=group, person_id=person_id)[1]
     if is_new:
-        _note_change(group, person_id, Change.ADDED, by=by)
+        _log_change(group, person_id, Change.ADDED, by=by)
     return is_new
 
 
@@ -49,17 +49,17 @@ def remove_from_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> b
     """Remove a member, effective from their next request. Returns False if the person is not a member."""
     was_in = bool(Membership.objects.filter(space=group, person_id=person_id).delete()[0])
     if was_in:
-        _note_change(group, person_id, Change.REMOVED, by=by)
+        _log_change(group, person_id, Change.REMOVED, by=by)
     return was_in
 
 
 def set_group_role(group: Space, person_id: uuid.UUID, role: str, *, by: uuid.UUID) -> bool:
     """Change the role of a member. Returns False if nothing changes."""
-    others = Membership.objects.filter(space=group, person_id=person_id).exclude(role=role)
-    if role not in Membership.Role.values or not others.update(role=role):
+    memberships = Membership.objects.filter(space=group, person_id=person_id).exclude(role=role)
+    if role not in Membership.Role.values or not memberships.update(role=role):
         return False
     kind = Change.MADE_MANAGER if role == Membership.Role.MANAGER else Change.MADE_MEMBER
-    _note_change(group, person_id, kind, by=by)
+    _log_change(group, person_id, kind, by=by)
     return True
 
 
@@ -79,17 +79,17 @@ def is_group_empty(group: Space) -> bool:
     )
 
 
-def _note_change(group: Space, person_id: uuid.UUID, kind: Change, *, by: uuid.UUID) -> None:
+def _log_change(group: Space, person_id: uuid.UUID, kind: Change, *, by: uuid.UUID) -> None:
     MembershipChange.objects.create(space=group, person_id=person_id, by_id=by, kind=kind)
 
 
-def _free_name(name: str, of: Space | None) -> str:
+def _unused_name(name: str, renamed: Space | None) -> str:
     name = clean_name(name)[:_MAX_NAME_LENGTH].strip()
     if not name:
         raise InvalidInputError(_("Give the group a name."))
     groups = Space.objects.filter(kind=Space.Kind.GROUP)
-    others = (groups.exclude(id=of.id) if of else groups).values_list("name", flat=True)
-    shown = (str(kind.label).casefold() for kind in (Space.Kind.PERSONAL, Space.Kind.TEAM))
-    if name.casefold() in {*_TAKEN, *shown, *(other.casefold() for other in others)}:
+    existing_names = (groups.exclude(id=renamed.id) if renamed else groups).values_list("name", flat=True)
+    labels = (str(kind.label).casefold() for kind in (Space.Kind.PERSONAL, Space.Kind.TEAM))
+    if name.casefold() in {*_RESERVED_NAMES, *labels, *(existing.casefold() for existing in existing_names)}:
         raise InvalidInputError(_("%(name)s is taken. Give the group another name.") % {"name": name})
     return name

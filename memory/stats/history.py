@@ -33,32 +33,32 @@ class TimeRange:
 def period_ends(count: int, span: timedelta) -> list[datetime]:
     """Return the limits of the last `count` periods, oldest first: `count` + 1 times, of which the last is now."""
     now = timezone.now()
-    return [now - span * back for back in range(count, -1, -1)]
+    return [now - span * number for number in range(count, -1, -1)]
 
 
 def growth_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
     """Return for each time how many of the exchanges that are findable now existed then."""
     counts = {f"n{number}": Count("pk", filter=Q(created_at__lte=end)) for number, end in enumerate(at)}
-    found = _remembered(spaces).aggregate(**counts)
+    found = _findable(spaces).aggregate(**counts)
     return [found[name] for name in counts]
 
 
 def first_exchange_at(spaces: SpaceIds | None) -> datetime | None:
     """Return the creation time of the oldest findable exchange, or None."""
-    first: datetime | None = _remembered(spaces).aggregate(first=Min("created_at"))["first"]
+    first: datetime | None = _findable(spaces).aggregate(first=Min("created_at"))["first"]
     return first
 
 
 def recall_rates(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRange]:
     """Return for each period between these times the number of answers, and of those with recalled exchanges."""
     recalled = Exists(RecallLogEntry.objects.filter(turn_id=OuterRef("turn_id")))
-    rows = _remembered(spaces).filter(turn_id__isnull=False, timestamp__gt=at[0])
-    said = list(rows.annotate(recalled=recalled).values_list("timestamp", "recalled"))
+    rows = _findable(spaces).filter(turn_id__isnull=False, timestamp__gt=at[0])
+    turns = list(rows.annotate(recalled=recalled).values_list("timestamp", "recalled"))
     return [
         TimeRange(
             end,
-            answers=sum(begin < moment <= end for moment, _ in said),
-            with_context=sum(had and begin < moment <= end for moment, had in said),
+            answers=sum(begin < moment <= end for moment, _ in turns),
+            with_context=sum(was_recalled and begin < moment <= end for moment, was_recalled in turns),
         )
         for begin, end in pairwise(at)
     ]
@@ -68,7 +68,7 @@ def recall_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
     """Return the number of recalled exchanges in each period, for turns whose own exchange is in `spaces`."""
     rows = RecallLogEntry.objects.filter(at__gt=at[0])
     if spaces is not None:
-        rows = rows.filter(Exists(_remembered(spaces).filter(turn_id=OuterRef("turn_id"))))
+        rows = rows.filter(Exists(_findable(spaces).filter(turn_id=OuterRef("turn_id"))))
     counts = {
         f"n{number}": Count("pk", filter=Q(at__gt=begin, at__lte=end))
         for number, (begin, end) in enumerate(pairwise(at))
@@ -79,7 +79,7 @@ def recall_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
 
 def count_by_owner(spaces: SpaceIds | None, *, limit: int = 10) -> list[tuple[str, int]]:
     """Return the number of exchanges per owner's name, highest first."""
-    rows = _remembered(spaces).values_list("owner__name").annotate(n=Count("pk")).order_by("-n", "owner__name")
+    rows = _findable(spaces).values_list("owner__name").annotate(n=Count("pk")).order_by("-n", "owner__name")
     return list(rows[:limit])
 
 
@@ -89,6 +89,6 @@ def count_forgotten_since(spaces: SpaceIds | None, since: datetime) -> int:
     return (rows if spaces is None else in_spaces(rows, spaces)).count()
 
 
-def _remembered(spaces: SpaceIds | None) -> QuerySet[Exchange]:
+def _findable(spaces: SpaceIds | None) -> QuerySet[Exchange]:
     rows: QuerySet[Exchange] = Exchange.objects.findable()
     return rows if spaces is None else in_spaces(rows, spaces)

@@ -1,1 +1,1 @@
-"""Helpers that know nothing of memory."""
+"""Helpers that do not depend on memory."""

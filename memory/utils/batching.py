@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yield the items in non-empty lists of at most `size`."""
-    left = iter(items)
-    while batch := list(islice(left, size)):
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
         yield batch
 
 

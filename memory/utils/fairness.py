@@ -20,13 +20,13 @@ class Turns(Generic[K]):
         self._clock = itertools.count(1)
         self._served: dict[K, int] = {}
 
-    def in_order(self, waiting: Iterable[K]) -> list[K]:
+    def in_order(self, keys: Iterable[K]) -> list[K]:
         """Return the distinct waiting keys, served longest ago first.
 
         Keys never served come first, in the given order.
         """
         with self._lock:
-            return sorted(dict.fromkeys(waiting), key=lambda key: self._served.get(key, 0))
+            return sorted(dict.fromkeys(keys), key=lambda key: self._served.get(key, 0))
 
     def note(self, key: K) -> None:
         """Record that this key is served now."""

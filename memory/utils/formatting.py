@@ -25,14 +25,14 @@ SOURCES = {
 }
 
 
-def format_number(value: float, places: int = 0) -> str:
+def format_number(value: float, decimal_places: int = 0) -> str:
     """Return a number such as 1,204 or 1.204, rounded first because Django truncates decimal places."""
-    return formats.number_format(Decimal(f"{value:.{places}f}"), places or None, force_grouping=True)
+    return formats.number_format(Decimal(f"{value:.{decimal_places}f}"), decimal_places or None, force_grouping=True)
 
 
-def format_percent(share: float, places: int = 0) -> str:
+def format_percent(share: float, decimal_places: int = 0) -> str:
     """Return a percentage such as 84.3% or 84,3 %; `share` is a fraction."""
-    return _("%(number)s%%") % {"number": format_number(share * 100, places)}
+    return _("%(number)s%%") % {"number": format_number(share * 100, decimal_places)}
 
 
 def format_similarity(similarity: float) -> str:
@@ -69,10 +69,10 @@ def error_text(error: ExtractionError) -> str:
 
     The extractors report errors in English, because they know no other language.
     """
-    return format_message(_(error.words), {name: _shown(fact) for name, fact in error.facts.items()})
+    return format_message(_(error.words), {name: _format_fact(fact) for name, fact in error.facts.items()})
 
 
-def _shown(fact: Fact) -> str:
+def _format_fact(fact: Fact) -> str:
     if isinstance(fact, int):
         return format_number(fact)
-    return _(fact) if isinstance(fact, str) else format_list([_(each) for each in fact])
+    return _(fact) if isinstance(fact, str) else format_list([_(item) for item in fact])

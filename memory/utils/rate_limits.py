@@ -30,15 +30,15 @@ def count_api_request(token_id: uuid.UUID) -> None:
         raise RateLimitedError(_("Rate limit exceeded for this token. Try again in a minute."))
 
 
-def is_within_limit(what: str, limit: int, seconds: int) -> bool:
-    """Count one event called `what`; return True if it is among the first `limit` within `seconds`.
+def is_within_limit(name: str, limit: int, seconds: int) -> bool:
+    """Count one event called `name`; return True if it is among the first `limit` within `seconds`.
 
     Without a cache server nothing is limited.
     """
     from redis.exceptions import RedisError
 
     # Hash the key, because it may contain form input. Caches show their keys, and log warnings about unusual ones.
-    key = f"limit:{hashlib.sha256(what.encode('utf-8', 'replace')).hexdigest()}"
+    key = f"limit:{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()}"
     try:
         cache.add(key, 0, timeout=seconds)
         return cache.incr(key) <= limit

@@ -89,11 +89,11 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         "row": document_row(state, person_id=request.user.pk, is_administrator=request.user.is_administrator),
         "title": state.live_version.title if state.live_version else "",
         "space_name": state.space_name,
-        "passages": _passages(chunks[:_WINDOW], cited),
+        "passages": _passage_rows(chunks[:_WINDOW], cited),
         "hidden_passages": HiddenPassage.objects.filter(version=found.live_version_id).order_by("start", "pk"),
         "earlier_url": f"?{urlencode({'from': max(0, since - _WINDOW)})}" if since else "",
         "later_url": f"?{urlencode({'from': since + _WINDOW})}" if len(chunks) > _WINDOW else "",
-        "versions": [_version(found, version, may_change) for version in list_versions(found)],
+        "versions": [_version_row(found, version, may_change) for version in list_versions(found)],
         "may_change": may_change,
         "upload_limits": upload_limits(),
         "metadata_text": format_metadata(found.metadata),
@@ -145,7 +145,7 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     number = request.POST.get("version", request.GET.get("version", ""))
     version = found.versions.filter(number=number).first() if number.isdecimal() else None
     if request.method == "GET":
-        return render(request, "memory/confirm.html", _question(found, version))
+        return render(request, "memory/confirm.html", _confirmation(found, version))
     if version is not None:
         forget_version(version, by=request.user.pk)
         found.refresh_from_db()
@@ -157,7 +157,7 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     return render(request, "memory/receipt.html", _receipt(found))
 
 
-def _passages(chunks: list[ChunkText], cited: int | None) -> list[PassageRow]:
+def _passage_rows(chunks: list[ChunkText], cited: int | None) -> list[PassageRow]:
     previous = ["", *(chunk.location for chunk in chunks)]
     return [
         PassageRow(
@@ -171,7 +171,7 @@ def _passages(chunks: list[ChunkText], cited: int | None) -> list[PassageRow]:
     ]
 
 
-def _version(found: Document, version: VersionStatus, may_change: bool) -> VersionRow:
+def _version_row(found: Document, version: VersionStatus, may_change: bool) -> VersionRow:
     forget_url = f"{reverse('forget_document', args=[found.pk])}?version={version.number}"
     return VersionRow(
         number=version.number,
@@ -203,7 +203,7 @@ def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object
     return {"hits": rows, "search_note": LEXICAL_ONLY_NOTE if results.is_lexical_only else ""}
 
 
-def _question(found: Document, version: DocumentVersion | None) -> dict[str, object]:
+def _confirmation(found: Document, version: DocumentVersion | None) -> dict[str, object]:
     question = _("Delete %(name)s?") % {"name": found.name}
     if version:
         question = _("Delete version %(number)s of %(name)s?") % {"number": version.number, "name": found.name}

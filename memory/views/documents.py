@@ -62,7 +62,7 @@ def documents(request: PageRequest) -> HttpResponse:
 @require_GET
 def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Return one document as a row or, with `as=chip`, as a chip; pages poll it while it is processed."""
-    document = _row(request, state_for(request, document_id))
+    document = _document_row(request, state_for(request, document_id))
     template = "memory/_chip.html" if request.GET.get("as") == "chip" else "memory/_document_row.html"
     response = render(request, template, {"row": document, "chip": UploadChip(document.name, document)})
     if not document.is_under_way:
@@ -114,7 +114,7 @@ def _list_context(request: PageRequest) -> dict[str, object]:
     return {
         "section": "documents",
         "page": page,
-        "rows": [_row(request, state) for state in document_statuses(page)],
+        "rows": [_document_row(request, state) for state in document_statuses(page)],
         "upload_limits": upload_limits(),
         "places": space_choices(request.user.pk),
         "embedding_host": remote_host(settings.CATO.vector_store),
@@ -153,7 +153,7 @@ def _store_upload(request: PageRequest, file: File[bytes], document: Document | 
         )
     except CatoError as error:
         return UploadChip(name, error=str(error))
-    return UploadChip(name, _row(request, state_for(request, uploaded.version.document_id)))
+    return UploadChip(name, _document_row(request, state_for(request, uploaded.version.document_id)))
 
 
 def _upload_response(request: PageRequest, chips: Sequence[UploadChip]) -> HttpResponse:
@@ -179,7 +179,7 @@ def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentStatus:
     return states[0]
 
 
-def _row(request: PageRequest, state: DocumentStatus) -> DocumentRow:
+def _document_row(request: PageRequest, state: DocumentStatus) -> DocumentRow:
     return document_row(state, person_id=request.user.pk, is_administrator=request.user.is_administrator)
 
 

@@ -67,7 +67,7 @@ def _page(request: PageRequest, *, text: str = "", error: str = "", status: int 
         "section": "documents",
         "tab": "notes",
         "page": page,
-        "rows": [_row(note, states.get(note.pk, "")) for note in page],
+        "rows": [_note_row(note, states.get(note.pk, "")) for note in page],
         "places": space_choices(request.user.pk),
         "text": text,
         "chosen": request.POST.get("space", ""),
@@ -76,7 +76,7 @@ def _page(request: PageRequest, *, text: str = "", error: str = "", status: int 
     return render(request, "memory/notes.html", context, status=status)
 
 
-def _row(note: Exchange, state: str) -> NoteRow:
+def _note_row(note: Exchange, state: str) -> NoteRow:
     return NoteRow(
         url=note.get_absolute_url(),
         text=excerpt(note.user_message, _EXCERPT),

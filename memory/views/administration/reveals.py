@@ -24,7 +24,7 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     """Ask for the reason, then start the reveal."""
     space = reveals.get_space(space_id)
     next_url = request.POST.get("next") or request.GET.get("next") or ""
-    # Without a leading slash, `redirect` would take it for the name of a view.
+    # Without a leading slash, `redirect` would treat it as the name of a view.
     if not next_url.startswith("/") or not url_has_allowed_host_and_scheme(next_url, allowed_hosts=None):
         next_url = reverse("admin_exchanges")
     reason = request.POST.get("reason", "")
