@@ -65,4 +65,5 @@ def _context(request: PageRequest) -> dict[str, object]:
         "providers": ", ".join(PROVIDERS),
         "most_mb": settings.CATO.chat.max_import_mb,
         "rows": [row_of(row) for row in jobs.list_imports(request.user.pk)[:_MAX_ROWS]],
+        "error": "",
     }

@@ -61,4 +61,5 @@ def _context(person: User, form: DeleteAccountForm) -> dict[str, object]:
         "contents": deletion.account_contents(person),
         "former": _(deletion.FORMER_MEMBER),
         "is_alone": not User.objects.filter(is_active=True).exclude(pk=person.pk).exists(),
+        "error": "",
     }

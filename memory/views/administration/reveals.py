@@ -35,6 +35,7 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
         "minutes": int(reveals.DURATION.total_seconds() // 60),
         "next": next_url,
         "reason": reason,
+        "error": "",
     }
     if request.method == "GET":
         return render(request, "memory/reveal.html", context)
