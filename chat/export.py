@@ -40,7 +40,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class ExportedTurn:
-    """A turn with what was recalled for it, and whether it is forgotten."""
+    """A turn with its recalled exchanges, and whether it is forgotten."""
 
     turn: Turn
     recalled: tuple[RecallItemRow, ...]

@@ -69,9 +69,11 @@ def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, flo
     """Return readable threads on the same subject with their scores, best first. Raises CatoError."""
     results = memory.related_threads(thread.id, spaces=memory.readable_space_ids(person_id))
     rows = (
-        access.readable_threads(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in results])
+        access.readable_threads(person_id)
+        .select_related("space", "owner")
+        .in_bulk([result.thread_id for result in results])
     )
-    return [(rows[one.thread_id], one.score) for one in results if one.thread_id in rows]
+    return [(rows[result.thread_id], result.score) for result in results if result.thread_id in rows]
 
 
 def contains_all_words(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:

@@ -28,7 +28,7 @@ from chat.turns.posting import (
     post_message,
     resume_turn,
     retry_turn,
-    start_after,
     start_all_queued,
+    start_queued_after_answer,
 )
 from chat.turns.stopping import interrupt_stale_answers, request_stop, withdraw_message

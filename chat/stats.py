@@ -37,7 +37,7 @@ class TokenUsage:
     completion_tokens: int
 
 
-def latency(spaces: SpaceIds | None) -> LatencyPercentiles | None:
+def recall_latency(spaces: SpaceIds | None) -> LatencyPercentiles | None:
     """Return the recall latency of the newest answers; None without answers."""
     measured = _turns(spaces).exclude(recall_ms=None).order_by("-created_at")
     durations = sorted(ms or 0 for ms in measured.values_list("recall_ms", flat=True)[:_MAX_ANSWERS])
@@ -50,7 +50,7 @@ def latency(spaces: SpaceIds | None) -> LatencyPercentiles | None:
     return LatencyPercentiles(len(durations), percentile(0.5), percentile(0.9), percentile(0.99))
 
 
-def tokens(spaces: SpaceIds | None, *, since: datetime, limit: int = 20) -> list[TokenUsage]:
+def token_usage(spaces: SpaceIds | None, *, since: datetime, limit: int = 20) -> list[TokenUsage]:
     """Return the token usage by model and person, largest first, of endpoints that report it."""
     rows = _turns(spaces).filter(created_at__gt=since, is_dummy=False).exclude(usage={})
     summed = rows.values_list("model", "author__name").annotate(
@@ -60,7 +60,7 @@ def tokens(spaces: SpaceIds | None, *, since: datetime, limit: int = 20) -> list
     return [TokenUsage(model, person, n, int(sent), int(received)) for model, person, n, sent, received in largest]
 
 
-def failures(spaces: SpaceIds | None, *, since: datetime) -> int:
+def count_failures(spaces: SpaceIds | None, *, since: datetime) -> int:
     """Return the number of answers that failed since then."""
     return _turns(spaces).filter(created_at__gt=since, state=Turn.State.FAILED).count()
 
@@ -70,9 +70,9 @@ def _sum_of(key: str) -> Sum:
 
     Floats, because the sum of integers can exceed the range of the database.
     """
-    is_sane = {f"usage__{key}__gte": 0, f"usage__{key}__lte": MAX_TOKENS}
+    is_plausible = {f"usage__{key}__gte": 0, f"usage__{key}__lte": MAX_TOKENS}
     number = Cast(KT(f"usage__{key}"), FloatField())
-    return Sum(Case(When(**is_sane, then=number), default=Value(0.0)))
+    return Sum(Case(When(**is_plausible, then=number), default=Value(0.0)))
 
 
 def _turns(spaces: SpaceIds | None) -> QuerySet[Turn]:

@@ -135,9 +135,9 @@ def test_a_prompt_contains_only_its_own_branch(turns, person):
         turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
     ).posted.turn
 
-    from chat.answers.persistence import _turns_before
+    from chat.answers.persistence import _earlier_turns
 
-    assert [t.message for t in _turns_before(new)] == ["Where is the key to the greenhouse?"]
+    assert [t.message for t in _earlier_turns(new)] == ["Where is the key to the greenhouse?"]
     assert turns[1].exchange_id not in {r.exchange.id for r in recall_for_turn(new.id).results}
 
 

@@ -30,7 +30,7 @@ def post(person, message: str = "A question") -> Turn:
 def finish(one: Turn) -> list[uuid.UUID]:
     """Finish the answer; return the turns that start instead."""
     Turn.objects.filter(id=one.id).update(state=Turn.State.COMPLETE, answer="An answer")
-    return services.start_after(one.thread_id, one.author_id)
+    return services.start_queued_after_answer(one.thread_id, one.author_id)
 
 
 def state(one: Turn) -> str:

@@ -103,9 +103,9 @@ def test_recall_latency_is_shown_as_median_and_maximum(alice):
     own = thread(alice)
     for ms in range(1, 101):
         turn(own, f"Question {ms}", recall_ms=ms)
-    found = figures.latency(access.readable_space_ids(alice.pk))
+    found = figures.recall_latency(access.readable_space_ids(alice.pk))
     assert (found.answers, found.median, found.p90, found.p99) == (100, 51, 91, 100)
-    assert figures.latency(access.readable_space_ids(PersonFactory().pk)) is None
+    assert figures.recall_latency(access.readable_space_ids(PersonFactory().pk)) is None
 
 
 def test_tokens_are_summed_by_model_and_person_in_readable_threads(chroma, alice):
@@ -117,13 +117,13 @@ def test_tokens_are_summed_by_model_and_person_in_readable_threads(chroma, alice
     turn(thread(bob), model="large", usage={"prompt_tokens": 5000, "completion_tokens": 9})
     since = timezone.now() - timedelta(days=1)
 
-    rows = figures.tokens(access.readable_space_ids(alice.pk), since=since)
+    rows = figures.token_usage(access.readable_space_ids(alice.pk), since=since)
     assert [(row.model, row.person, row.answers, row.prompt_tokens, row.completion_tokens) for row in rows] == [
         ("large", "Alice Owner", 2, 200, 14),
         ("small", "Alice Owner", 1, 3, 1),
     ]
     assert "5000" not in stats(alice)
-    assert [row.person for row in figures.tokens(None, since=since)] == ["Bob Team", "Alice Owner", "Alice Owner"]
+    assert [row.person for row in figures.token_usage(None, since=since)] == ["Bob Team", "Alice Owner", "Alice Owner"]
 
 
 def test_a_failure_links_administrators_to_a_retry(chroma, alice):
@@ -168,7 +168,7 @@ def test_implausible_stored_numbers_are_not_counted(chroma, alice, bad):
         turn(own, model="large", usage={"prompt_tokens": bad, "completion_tokens": bad})
     turn(own, model="large", usage={"other": 1})
 
-    (row,) = figures.tokens(access.readable_space_ids(alice.pk), since=timezone.now() - timedelta(days=1))
+    (row,) = figures.token_usage(access.readable_space_ids(alice.pk), since=timezone.now() - timedelta(days=1))
     assert row.answers == 4
     assert 100 <= row.prompt_tokens <= 115
     assert 7 <= row.completion_tokens <= 22

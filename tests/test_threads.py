@@ -114,7 +114,7 @@ def test_a_prompt_has_a_stable_start_then_context_then_the_message_without_forgo
     memory.forget([stored.id], by=alice.id)
     new = turn(own_thread, "New question", "", state="recalling")
 
-    history = fit_history(persistence._turns_before(new), max_tokens=1000)
+    history = fit_history(persistence._earlier_turns(new), max_tokens=1000)
     prompt = build_prompt(history=history, prompt_context="RECALLED", turn=new)
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]

@@ -86,7 +86,7 @@ def stats(request: PageRequest) -> HttpResponse:
         "shares": _shares(spaces),
         "recalls": _recalls(spaces),
         "groups": groups,
-        "tokens": answer_stats.tokens(spaces, since=since),
+        "tokens": answer_stats.token_usage(spaces, since=since),
         "evaluations": evaluations(),
     }
     return render(request, "chat/stats.html", context)
@@ -102,7 +102,7 @@ def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds |
         meaning = _("of the last %(answers)s; nothing was recalled for %(without)s")
         facts = {"answers": format_number(rate.answers), "without": format_number(without)}
         tiles.append(Line(_("Answers with context"), format_percent(rate.with_context / rate.answers), meaning % facts))
-    latency = answer_stats.latency(spaces)
+    latency = answer_stats.recall_latency(spaces)
     if latency:
         meaning = _("median; p90 %(tenth)s ms, p99 %(hundredth)s ms")
         facts = {"tenth": format_number(latency.p90), "hundredth": format_number(latency.p99)}
@@ -113,7 +113,7 @@ def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds |
     failed = _("%(count)s failed") % {"count": format_number(counts.failed)}
     meaning = failed if counts.failed else _("searchable once processed")
     tiles.append(Line(_("Still to be embedded"), format_number(counts.pending), meaning, url))
-    failures = answer_stats.failures(spaces, since=since)
+    failures = answer_stats.count_failures(spaces, since=since)
     tiles.append(Line(_("Failed answers"), format_number(failures), _("in the last 30 days")))
     return tiles
 

@@ -121,11 +121,11 @@ def end_without_access(turn_id: uuid.UUID) -> bool:
 def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
     """Recall for this turn from the spaces that all readers of its thread may read."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
-    before = _turns_before(turn)
-    history = fit_history(before, max_tokens=history_token_budget(turn.message, turn.thread.instructions))
+    earlier = _earlier_turns(turn)
+    history = fit_history(earlier, max_tokens=history_token_budget(turn.message, turn.thread.instructions))
     window = settings.CATO.vector_store.search_context_window
     return memory.recall(
-        [*(t.message for t in before[-window + 1 :] if window > 1), turn.message],
+        [*(t.message for t in earlier[-window + 1 :] if window > 1), turn.message],
         spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id),
         exclude=history.exchange_ids | ({turn.effective_exchange_id} if turn.effective_exchange_id else set()),
         conversation_length=history.length,
@@ -139,7 +139,7 @@ def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
 def prepare_answer(
     turn_id: uuid.UUID, attempt: int, search_results: SearchResults, recall_ms: int
 ) -> PreparedAnswer | None:
-    """Save what was recalled and build the prompt; return None if the lease of the turn is lost."""
+    """Save the recalled exchanges and build the prompt; return None if the lease of the turn is lost."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     updated = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
@@ -156,7 +156,7 @@ def prepare_answer(
     prompt_context = (
         build_prompt_context(search_results.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     )
-    history = fit_history(_turns_before(turn), max_tokens=history_token_budget(turn.message, turn.thread.instructions))
+    history = fit_history(_earlier_turns(turn), max_tokens=history_token_budget(turn.message, turn.thread.instructions))
     prompt = build_prompt(history=history, prompt_context=prompt_context, turn=turn, partial_answer=turn.answer)
     return PreparedAnswer(
         prompt,
@@ -170,7 +170,7 @@ def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID
     """Save running answers; return the turns with a stop request, and those whose lease is lost."""
     answers = list(answers)
     now = timezone.now()
-    lost = set()
+    lost_leases = set()
     for checkpoint in answers:
         leased = Turn.objects.filter(id=checkpoint.turn_id, attempt=checkpoint.attempt, state__in=Turn.RUNNING_STATES)
         if not leased.update(
@@ -179,10 +179,10 @@ def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID
             revision=checkpoint.revision,
             heartbeat_at=now,
         ):
-            lost.add(checkpoint.turn_id)
+            lost_leases.add(checkpoint.turn_id)
     ids = [checkpoint.turn_id for checkpoint in answers]
     stops = set(Turn.objects.filter(id__in=ids, stop_requested=True).values_list("id", flat=True))
-    return stops, lost
+    return stops, lost_leases
 
 
 @transaction.atomic
@@ -241,7 +241,7 @@ def store_exchange(turn: Turn) -> None:
     Turn.objects.filter(id=turn.id).update(exchange_id=exchange.id, is_missing_in_memory=False)
 
 
-def _turns_before(turn: Turn) -> list[Turn]:
+def _earlier_turns(turn: Turn) -> list[Turn]:
     """Return the answered, not forgotten turns of the active branch before this one, oldest first."""
     rows = (
         Turn.objects.active_branch()

@@ -133,7 +133,7 @@ async def run_answer(turn_id: uuid.UUID) -> None:
         await asyncio.shield(_finish(stream, stream.build_outcome(Turn.State.INTERRUPTED)))
         raise
     except Exception:
-        # Any error: the row keeps what was saved, the sweep interrupts the turn, and it can be resumed.
+        # Any error: the row keeps the saved text, the sweep interrupts the turn, and it can be resumed.
         log.exception("an answer could not be completed")
     finally:
         _streams.pop(turn_id, None)
@@ -144,7 +144,7 @@ async def _start_queued(job: AnswerJob) -> None:
     """Start the turns that waited for this answer; a process without pages leaves this to the web processes."""
     if hub.loop is None:
         return
-    for turn_id in await run_in_db_thread(posting.start_after, job.thread_id, job.author_id):
+    for turn_id in await run_in_db_thread(posting.start_queued_after_answer, job.thread_id, job.author_id):
         await _publish(await run_in_db_thread(frames.turn, turn_id))
         _spawn(run_answer(turn_id))
 
@@ -234,8 +234,8 @@ async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> None:
         stream.revision += 1
     if await run_in_db_thread(persistence.complete_turn, stream.job, outcome, stream.revision):
         metrics.ANSWERS.labels(outcome.state).inc()
-        rest = await run_in_render_thread(stream.drain)
-        for frame in await run_in_db_thread(frames.answer_finished, stream.job.turn_id, *rest):
+        unpublished = await run_in_render_thread(stream.drain)
+        for frame in await run_in_db_thread(frames.answer_finished, stream.job.turn_id, *unpublished):
             await _publish(frame)
 
 
@@ -307,14 +307,14 @@ async def _publish(frame: Frame) -> None:
 
 
 async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
-    """Save these answers, then publish what had to be saved first.
+    """Save these answers, then publish the parts that pages may only get once they are saved.
 
     Until then no more text of them is rendered: it would be published without being saved.
     """
     try:
         await _save_and_publish(due, rows)
     except DatabaseError as error:
-        # What must be saved first is not published; the next flush tries again.
+        # Parts that are not saved are not published; the next flush tries again.
         log.warning("running answers could not be saved: %s", type(error).__name__)
     finally:
         for stream in due:
@@ -323,14 +323,14 @@ async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
 
 async def _save_and_publish(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
     started_at = time.monotonic()
-    stops, lost = await run_in_db_thread(persistence.save_checkpoints, rows)
+    stops, lost_leases = await run_in_db_thread(persistence.save_checkpoints, rows)
     for turn_id in stops:
         stop_local(turn_id)
     for stream in due:
         stream.saved_at = started_at
         if stream.is_finished:
             continue
-        if stream.job.turn_id in lost:
+        if stream.job.turn_id in lost_leases:
             stream.has_lost_lease = True
             stream.stopped.set()
         elif stream.is_awaiting_save:

@@ -108,8 +108,8 @@ def import_conversations(
 def _import_one(
     conversation: Conversation, space: Space, person_id: uuid.UUID, report: ImportReport, progress: ProgressCallback
 ) -> None:
-    pairs, unasked = pairs_of(conversation)
-    report.left_out += Counter(conversation.left_out) + Counter({UNASKED: unasked})
+    pairs, unasked_count = pairs_of(conversation)
+    report.left_out += Counter(conversation.left_out) + Counter({UNASKED: unasked_count})
     title = " ".join(conversation.title.split()) or excerpt(pairs[0].message, 80) or conversation.provider
     thread_id = uuid.uuid5(_NAMESPACE, f"{person_id}/{conversation.provider}/{conversation.id}")
     cato_ids = _cato_ids(conversation, conversation.id)
@@ -152,7 +152,7 @@ def _date_pairs(conversation: Conversation, thread_id: uuid.UUID, pairs: Sequenc
 
 def _forgotten_ids(conversation: Conversation, dated: Sequence[_DatedPair]) -> set[uuid.UUID]:
     """Return the ids of the pairs that were forgotten, as imported turns or as the turns that Cato exported."""
-    names = {name: a.id for a in dated for name in (a.id, *_cato_ids(conversation, a.pair.id))}
+    names = {name: item.id for item in dated for name in (item.id, *_cato_ids(conversation, item.pair.id))}
     tombstones = Exchange.objects.exclude(forgotten_at=None).values_list("turn_id", flat=True)
     return {
         names[id] for batch in batched(names, _LOOKUP_BATCH_SIZE) for id in tombstones.filter(turn_id__in=batch) if id
@@ -172,7 +172,7 @@ def _is_visible_to_others(thread_id: uuid.UUID, dated: Sequence[_DatedPair], spa
     if not Thread.objects.filter(id=thread_id).exclude(space=space).exists():
         return False
     existing = dict(Turn.objects.filter(thread_id=thread_id).values_list("id", "answer"))
-    return any(a.id not in existing or (a.pair.answer and not existing[a.id]) for a in dated)
+    return any(item.id not in existing or (item.pair.answer and not existing[item.id]) for item in dated)
 
 
 @transaction.atomic

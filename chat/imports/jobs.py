@@ -57,13 +57,13 @@ def get_import(person_id: uuid.UUID, import_id: uuid.UUID) -> ImportJob:
 
 
 def cancel(row: ImportJob) -> bool:
-    """Cancel an import, keeping what was imported; return False if it has ended."""
+    """Cancel an import, keeping the imported conversations; return False if it has ended."""
     with transaction.atomic():
-        same = ImportJob.objects.filter(pk=row.pk)
-        if not jobs.cancel(same.filter(state=Job.State.PENDING)):
+        stored = ImportJob.objects.filter(pk=row.pk)
+        if not jobs.cancel(stored.filter(state=Job.State.PENDING)):
             return False
         now = timezone.now()
-        same.update(cancelled_at=now, finished_at=now, file="")
+        stored.update(cancelled_at=now, finished_at=now, file="")
         memory.delete_after_commit(row.file.name)
     return True
 

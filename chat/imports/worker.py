@@ -128,7 +128,7 @@ class ImportRun:
         self._lease.renew(**counts)
 
     def _counts(self) -> dict[str, object]:
-        """Return the counts for the row, where what an earlier attempt imported counts as imported."""
+        """Return the counts for the row; conversations of earlier attempts count as imported."""
         report, row = self._report, self._row
         return {
             "read": self._read,

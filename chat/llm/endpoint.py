@@ -17,7 +17,7 @@ FIELDS = ("base_url", "api_key", "model")
 
 
 class KeyNeededError(Exception):
-    """The stored API key belongs to another address, to which alone it is sent."""
+    """The stored API key belongs to another address; it is sent only to that address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _address(base_url: str) -> str:
     return (base_url or OPENAI).rstrip("/")
 
 
-def saved() -> tuple[str, str, bool]:
+def stored_fields() -> tuple[str, str, bool]:
     """Return the base URL and model of the settings page, and whether a key is stored."""
     row = Endpoint.objects.first()
     return (row.base_url, row.model, bool(row.encrypted_key)) if row else ("", "", False)

@@ -1,4 +1,4 @@
-"""The socket of a page: authorizes it, sends what the page lacks, then forwards frames and thread lists."""
+"""The socket of a page: authorizes it, sends the differences to the page, then forwards frames and thread lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sync requests: a page sends the revisions that it has, and gets what it lacks."""
+"""Sync requests: a page sends the revisions that it has, and gets the differences."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _EM = {"em": 1, "ex": 0.5, "mu": 1 / 18, "pt": 0.1, "px": 0.0625, "pc": 1, "mm":
 _VERTICAL = {"depth", "height", "linethickness", "maxsize", "minsize", "rowspacing", "voffset"}
 CLOSERS = {"$$": "$$", r"\[": r"\]"}
 # The converter's errors have no common base class; its parser raises the others for invalid input.
-_UNREADABLE: tuple[type[Exception], ...] = (
+_CONVERSION_ERRORS: tuple[type[Exception], ...] = (
     *(error for _, error in inspect.getmembers(exceptions, inspect.isclass) if issubclass(error, Exception)),
     AttributeError,
     LookupError,
@@ -54,13 +54,13 @@ def mathml(latex: str, is_display: bool) -> str:
     """Return the formula as a `<math>` element; an invalid one as its source."""
     if len(latex) <= _MAX_FORMULA_CHARS:
         try:
-            return _SIZE.sub(_bounded, convert(latex, display="block" if is_display else "inline"))
-        except _UNREADABLE:
+            return _SIZE.sub(_limit_lengths, convert(latex, display="block" if is_display else "inline"))
+        except _CONVERSION_ERRORS:
             pass
     return f'<code class="answer__formula">{escape(latex)}</code>'
 
 
-def _bounded(size: re.Match[str]) -> str:
+def _limit_lengths(size: re.Match[str]) -> str:
     """Limit the lengths of an attribute; remove it if a length is invalid."""
     name, lengths = size[1], []
     limit = _MAX_HEIGHT if name in _VERTICAL else _MAX_WIDTH

@@ -261,11 +261,11 @@ def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRo
         by_parent[parent_id].append(id)
     rows = {}
     for t in turns:
-        others = by_parent[t.parent_id]
-        if len(others) > 1:
-            index = others.index(t.id)
-            urls = ["", *(reverse("switch_branch", args=[thread.id, id]) for id in others), ""]
-            rows[t.id] = BranchRow(index + 1, len(others), previous_url=urls[index], next_url=urls[index + 2])
+        sibling_ids = by_parent[t.parent_id]
+        if len(sibling_ids) > 1:
+            index = sibling_ids.index(t.id)
+            urls = ["", *(reverse("switch_branch", args=[thread.id, id]) for id in sibling_ids), ""]
+            rows[t.id] = BranchRow(index + 1, len(sibling_ids), previous_url=urls[index], next_url=urls[index + 2])
     return rows
 
 

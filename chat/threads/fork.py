@@ -11,7 +11,7 @@ from chat.models import Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_thread_changed
 from memory import api as memory
 
-_COPIED = (
+_COPIED_FIELDS = (
     "author_id",
     "message",
     "answer",
@@ -55,7 +55,7 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
             client_key=uuid.uuid4(),
             copied_exchange_id=original.exchange_id or original.copied_exchange_id,
             completed_at=original.completed_at,
-            **{name: getattr(original, name) for name in _COPIED},
+            **{name: getattr(original, name) for name in _COPIED_FIELDS},
         )
         if copy.is_running or copy.state == Turn.State.QUEUED:
             copy.state = Turn.State.INTERRUPTED

@@ -20,7 +20,7 @@ def mark_read(thread: Thread, person_id: uuid.UUID) -> None:
 
 
 def ensure_marker(thread: Thread, person_id: uuid.UUID) -> None:
-    """Set the read marker to now; whatever completes later is unread."""
+    """Set the read marker to now; answers that complete later are unread."""
     ReadMarker.objects.update_or_create(person_id=person_id, thread=thread, defaults={"last_read_at": timezone.now()})
 
 

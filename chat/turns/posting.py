@@ -191,10 +191,10 @@ def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
     return turn
 
 
-def start_after(thread_id: uuid.UUID, author_id: uuid.UUID) -> list[uuid.UUID]:
+def start_queued_after_answer(thread_id: uuid.UUID, author_id: uuid.UUID) -> list[uuid.UUID]:
     """Start the turns that waited for an answer: the next one of its thread, then others of its author; return their ids."""
-    elsewhere = Turn.objects.filter(author_id=author_id, state=Turn.State.QUEUED).exclude(thread_id=thread_id)
-    queued = [thread_id, *elsewhere.order_by("created_at").values_list("thread_id", flat=True)]
+    other_threads = Turn.objects.filter(author_id=author_id, state=Turn.State.QUEUED).exclude(thread_id=thread_id)
+    queued = [thread_id, *other_threads.order_by("created_at").values_list("thread_id", flat=True)]
     return [turn.id for thread_id in dict.fromkeys(queued) if (turn := start_next_queued(thread_id)) is not None]
 
 

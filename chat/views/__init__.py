@@ -1,1 +1,1 @@
-"""The pages: each view translates a request into one service call and its outcome into a page or a fragment."""
+"""Pages: each view translates a request into one service call, and its result into a page or fragment."""

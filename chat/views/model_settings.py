@@ -70,7 +70,7 @@ class EndpointForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def model_settings(request: PageRequest) -> HttpResponse:
     """Show and save the model endpoint."""
-    base_url, model, has_key = endpoint.saved()
+    base_url, model, has_key = endpoint.stored_fields()
     initial = {"base_url": base_url, "model": model, "api_key": _MASK if has_key else ""}
     form = EndpointForm(request.POST or None, initial=initial)
     locked = endpoint.externally_configured_fields()
@@ -125,7 +125,7 @@ def try_model(request: PageRequest) -> HttpResponse:
 
 def _save(form: EndpointForm, locked: Mapping[str, str]) -> bool:
     """Save the fields that are not locked; return False, with a form error, if the API key is needed again."""
-    base_url, model, _has_key = endpoint.saved()
+    base_url, model, _has_key = endpoint.stored_fields()
     try:
         endpoint.save(
             base_url=form.cleaned_data["base_url"] if "base_url" not in locked else base_url,

@@ -64,7 +64,7 @@ def rename(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
-def mark(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+def set_flag(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Pin, unpin, archive or unarchive a thread."""
     thread = access.get_owned_thread(request.user.pk, thread_id)
     actions: dict[str, Callable[[], None]] = {
@@ -84,9 +84,9 @@ def move(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Show the spaces to which a thread can move; POST moves it."""
     thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
-        places = space_choices(request.user.pk, thread.space_id)
+        spaces = space_choices(request.user.pk, thread.space_id)
         others = thread.turns.exclude(author_id=request.user.pk).count()
-        context = {"section": "thread", "thread": thread, "places": places, "others": others}
+        context = {"section": "thread", "thread": thread, "places": spaces, "others": others}
         return render(request, "chat/move.html", context)
     try:
         to = parse_space(request)
@@ -153,7 +153,7 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
-def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+def restore(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Restore a deleted thread."""
     thread = access.get_deleted_thread(request.user.pk, thread_id)
     if not services.restore_thread(thread):
@@ -164,7 +164,7 @@ def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+def delete_turns(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Ask for confirmation, then delete the last turns and forget their exchanges."""
     thread = access.get_owned_thread(request.user.pk, thread_id)
     value = request.POST.get("n") or request.GET.get("n", "1")

@@ -89,7 +89,7 @@ def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
-def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Post a message to a thread; 2xx means that it is saved."""
     thread = access.get_thread(request.user.pk, thread_id)
     try:
@@ -110,7 +110,7 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+def set_memory(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Switch a thread's memory on or off; before it is switched off, ask whether to forget its exchanges."""
     thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
@@ -213,12 +213,12 @@ def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[
 
 def _previous_page(thread: Thread, first: Turn) -> int | None:
     """Return the position of the page before `first`; None if `first` is the first turn of the active branch."""
-    before = thread.turns.active_branch().filter(position__lt=first.position).order_by("-position")
-    positions = list(before.values_list("position", flat=True)[:WINDOW])
+    earlier = thread.turns.active_branch().filter(position__lt=first.position).order_by("-position")
+    positions = list(earlier.values_list("position", flat=True)[:WINDOW])
     return positions[-1] if positions else None
 
 
-def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
+def _thread_row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
     current = endpoint.current()
     model = (thread.model if thread else "") or (current.model if current else "")
     return thread_row(
@@ -242,7 +242,7 @@ def _page(
 ) -> HttpResponse:
     turns, later = _window(thread, start, until) if thread else ([], None)
     rows = turn_rows(thread, turns) if thread else []
-    row = _row(thread, request.user.pk)
+    row = _thread_row(thread, request.user.pk)
     context = {
         "section": "thread" if thread else "new",
         # Only the latest turns are updated live, because new turns are appended to the page.

@@ -44,7 +44,7 @@ def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
     if services.request_stop(turn):
         runner.broadcast_stop(turn.id)
-    return _back(request, turn)
+    return _redirect_to_turn(request, turn)
 
 
 @require_POST
@@ -94,7 +94,7 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
         )
     except (InvalidMessageError, ConflictError, RateLimitedError) as error:
         return render(request, "chat/edit.html", context | {"text": text, "error": str(error)}, status=422)
-    return _switched(request, switched)
+    return _publish_switch(request, switched)
 
 
 @require_POST
@@ -102,28 +102,28 @@ def regenerate(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -
     """Regenerate the answer."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
     count_message(request.user.pk)
-    return _switched(request, services.regenerate(turn, person_id=request.user.pk, client_key=uuid.uuid4()))
+    return _publish_switch(request, services.regenerate(turn, person_id=request.user.pk, client_key=uuid.uuid4()))
 
 
 @require_POST
-def choose(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+def switch_branch(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Switch to the branch of this turn."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
-    return _switched(request, services.switch_branch(turn, person_id=request.user.pk))
+    return _publish_switch(request, services.switch_branch(turn, person_id=request.user.pk))
 
 
 @require_POST
-def remember_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+def retry_indexing(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Retry a failed embedding job."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
     if turn.exchange_id is not None:
         memory.retry_failed(EmbeddingJob.objects.filter(exchange_id=turn.exchange_id))
-    return _back(request, turn)
+    return _redirect_to_turn(request, turn)
 
 
 @require_GET
-def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
-    """Show what was recalled for a turn; for htmx return only the actions of this person for each item.
+def recalled_exchanges(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
+    """Show the recalled exchanges of a turn; for htmx return only the actions of this person for each of them.
 
     The panel is rendered once for all readers of the thread, so a person's actions are loaded when it is opened.
     """
@@ -142,7 +142,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 
 
 @require_GET
-def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse:
+def citation(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse:
     """Redirect to a cited passage in its document or thread."""
     turn = access.turn_by_id(request.user.pk, turn_id)
     recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id)).get(
@@ -163,15 +163,15 @@ def _restart(request: PageRequest, turn: Turn, service: Callable[[Turn], Turn]) 
     restarted = service(turn)
     publish(frames.turn(restarted.id))
     runner.start_answer(restarted.id)
-    return _back(request, turn)
+    return _redirect_to_turn(request, turn)
 
 
-def _switched(request: PageRequest, switched: BranchSwitch) -> HttpResponse:
+def _publish_switch(request: PageRequest, switched: BranchSwitch) -> HttpResponse:
     runner.publish_and_start(switched.posted, removed_ids=switched.removed_ids, added_ids=switched.added_ids)
-    return _back(request, switched.posted.turn)
+    return _redirect_to_turn(request, switched.posted.turn)
 
 
-def _back(request: PageRequest, turn: Turn) -> HttpResponse:
+def _redirect_to_turn(request: PageRequest, turn: Turn) -> HttpResponse:
     if request.htmx:
         return HttpResponse(status=204)
     return redirect(turn_url(turn))
