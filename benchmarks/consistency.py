@@ -71,7 +71,7 @@ def _of_turns(rows: list[TurnRow], messages: list[PostedMessage]) -> list[str]:
     for item in messages:
         found = by_key.pop(uuid.UUID(item.key).hex, [])
         if len(found) > 1 or (item.is_acknowledged and not found):
-            wrong.append(f"{item.message!r}, {_was_received(item)}, has {len(found)} turns")
+            wrong.append(f"{item.message!r}, {_describe_receipt(item)}, has {len(found)} turns")
         wrong += [f"{item.message!r} was kept as {row.message!r}" for row in found if row.message != item.message]
         if item.thread and any(row.thread != uuid.UUID(item.thread).hex for row in found):
             wrong.append(f"{item.message!r} is in another thread than posted")
@@ -87,7 +87,7 @@ def _of_turns(rows: list[TurnRow], messages: list[PostedMessage]) -> list[str]:
     return wrong
 
 
-def _was_received(item: PostedMessage) -> str:
+def _describe_receipt(item: PostedMessage) -> str:
     return f"{'acknowledged' if item.is_acknowledged else 'not acknowledged'} after {item.sent} sendings"
 
 
@@ -98,10 +98,10 @@ def _of_memory(cato: Cato, rows: list[TurnRow], secrets: set[str]) -> list[str]:
     count = Counter(turn for _, turn, *_ in exchanges)
     texts = {str(turn): (str(exchange), user, answer) for exchange, turn, user, answer, _ in exchanges}
     for row in rows:
-        wanted = int(bool(row.answer.strip()) and row.message not in secrets)
-        if count[row.id] != wanted:
-            wrong.append(f"the {row.state} turn {row.message!r} has {count[row.id]} exchanges, not {wanted}")
-        elif wanted and texts[row.id] != (row.exchange, row.message, row.answer):
+        expected = int(bool(row.answer.strip()) and row.message not in secrets)
+        if count[row.id] != expected:
+            wrong.append(f"the {row.state} turn {row.message!r} has {count[row.id]} exchanges, not {expected}")
+        elif expected and texts[row.id] != (row.exchange, row.message, row.answer):
             wrong.append(f"the exchange of {row.message!r} says something else than its turn")
     dashed = {str(exchange): str(uuid.UUID(str(exchange))) for exchange, *_ in exchanges}
     rows_of_vectors = cato.sql("SELECT exchange_id, version, parts FROM memory_embeddingjob WHERE state = 'done'")

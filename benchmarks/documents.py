@@ -60,9 +60,9 @@ class Peak:
 
     def _watch(self) -> None:
         while not self._over.wait(0.2):
-            self.megabytes = max(self.megabytes, sum(_pss(each) for each in self._family()) / 1e6)
+            self.megabytes = max(self.megabytes, sum(_pss(process) for process in self._process_tree()) / 1e6)
 
-    def _family(self) -> list[psutil.Process]:
+    def _process_tree(self) -> list[psutil.Process]:
         try:
             return [self._process, *self._process.children(recursive=True)]
         except psutil.Error:
@@ -102,12 +102,12 @@ def measure_cato(cato: Cato, person: Client, name: str, data: bytes) -> tuple[fl
         while not is_live(cato, document):
             if time.perf_counter() - started > _TIMEOUT:
                 raise TimeoutError(name)
-            waits.append(_note_until_embedded(cato, person, len(waits)))
+            waits.append(_time_until_embedded(cato, person, len(waits)))
         took = time.perf_counter() - started
     return took, peak.megabytes, max(waits, default=0.0)
 
 
-def _note_until_embedded(cato: Cato, person: Client, number: int) -> float:
+def _time_until_embedded(cato: Cato, person: Client, number: int) -> float:
     """Store a note and wait until it is in the index."""
     note = f"Note {number} at {time.time()}"
     started = time.perf_counter()

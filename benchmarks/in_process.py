@@ -37,7 +37,7 @@ WORDS = [
 ]
 
 
-def fill(wanted: int) -> None:
+def fill(total: int) -> None:
     """Store exchanges with random unit vectors in the first person's personal space, without worker and model."""
     from django.utils import timezone
 
@@ -47,14 +47,14 @@ def fill(wanted: int) -> None:
     from memory.models import EmbeddingJob, Exchange, Job
     from memory.text import content_hash
 
-    if not wanted:
+    if not total:
         return
     person, space = _person()
     generation = generations.active_generation()
     generations.check_dimension(generation, 384)
     index = generations.get_collection(space, generation)
-    dice, numbers = random.Random(wanted), np.random.default_rng(wanted)
-    while (missing := wanted - Exchange.objects.count()) > 0:
+    dice, numbers = random.Random(total), np.random.default_rng(total)
+    while (missing := total - Exchange.objects.count()) > 0:
         now = timezone.now()
         rows = []
         for _ in range(min(BATCH, missing)):
@@ -94,12 +94,12 @@ def recall(times: int) -> dict[str, float]:
     embedding, searching, total = [], [], []
     index = generation.collections.filter(space=space).first()
     for _ in range(times + WARM_UP):
-        vector, took = _timed(embedder.embed_query, _question(dice))
+        vector, took = _time_call(embedder.embed_query, _question(dice))
         embedding.append(took)
         if index is not None:
-            _, took = _timed(store.query, index.name, vector, CANDIDATES)
+            _, took = _time_call(store.query, index.name, vector, CANDIDATES)
             searching.append(took)
-        recalled, took = _timed(api.recall, [_question(dice)], spaces=frozenset({space.id}), keep_query=False)
+        recalled, took = _time_call(api.recall, [_question(dice)], spaces=frozenset({space.id}), keep_query=False)
         assert not recalled.note, recalled.note
         total.append(took)
     parts = {"embedding": embedding, "vectors": searching, "total": total}
@@ -126,7 +126,7 @@ def grow(exchanges: int, people: int) -> list[str]:
     return [next(questions) for _ in range(400)]
 
 
-def _timed(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, float]:
+def _time_call(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, float]:
     started = time.perf_counter()
     answer = call(*args, **kwargs)
     return answer, 1000 * (time.perf_counter() - started)

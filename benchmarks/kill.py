@@ -35,7 +35,7 @@ from tests.topology import TOPOLOGY, clean_environment
 
 KEY = "kill"
 PEOPLE = ("Alice Owner", "Bob Team", "Charlie Other")
-# Seconds. An answer is given up after 15 s of silence; a worker's embedding lease lasts 90 s.
+# Seconds. An answer is interrupted after 15 s without a heartbeat; the lease of a worker lasts 45 s.
 SETTLED_WITHIN = 180.0
 
 
@@ -70,8 +70,8 @@ def run(home: Path, *, kills: int, seed: int, max_pause: float = 3.0) -> Report:
         cato.processes[:0] = [valkey] if valkey else []
         administrator = cato.set_up()
         people = [cato.join(administrator, name) for name in PEOPLE]
-        stack.enter_context(_supervised(cato, report))
-        with _posting(cato, people, seed, report):
+        stack.enter_context(_run_supervisor(cato, report))
+        with _post_messages(cato, people, seed, report):
             _kill_repeatedly(cato, dice, report, kills, max_pause)
         started = time.monotonic()
         wait_for(lambda: is_settled(cato), "everything to be answered, marked and remembered", SETTLED_WITHIN, 0.5)
@@ -98,14 +98,14 @@ def _kill_repeatedly(cato: Cato, dice: random.Random, report: Report, kills: int
         wait_for(lambda: _all_answer(cato), "the pages to be back", 60)
         report.max_outage = max(report.max_outage, time.monotonic() - started)
         time.sleep(dice.uniform(0.1, max_pause))
-        living = processes(cato)
-        name = dice.choice(sorted(living))
-        kill(living[name].pid)
+        children = processes(cato)
+        name = dice.choice(sorted(children))
+        kill(children[name].pid)
         report.kills[name.rstrip("12")] += 1
 
 
 @contextmanager
-def _supervised(cato: Cato, report: Report) -> Iterator[None]:
+def _run_supervisor(cato: Cato, report: Report) -> Iterator[None]:
     """Meanwhile restart ended processes, like the machine's supervisor; `serve` does it itself."""
     ending = threading.Event()
 
@@ -130,7 +130,7 @@ def _supervised(cato: Cato, report: Report) -> Iterator[None]:
 
 
 @contextmanager
-def _posting(cato: Cato, people: list[Client], seed: int, report: Report) -> Iterator[None]:
+def _post_messages(cato: Cato, people: list[Client], seed: int, report: Report) -> Iterator[None]:
     """Meanwhile let everybody post messages."""
     ending = threading.Event()
     speakers = []

@@ -40,7 +40,7 @@ def main() -> None:
         ranked = [(q, rank(q.asks, spaces=readable, limit=RANKED).results) for q in QUESTIONS]
         variants = {
             "best pieces, one by one": one_by_one,
-            "neighbours merged": merged,
+            "neighbours merged": merge_neighbours,
             "as a chat gets them": as_in_chat,
         }
         rows = []
@@ -53,14 +53,14 @@ def main() -> None:
 
 def one_by_one(results: Sequence[Hit], budget: int) -> str:
     """Make each chunk a passage."""
-    return _filled(results, budget, lambda accepted: [[result] for result in accepted])
+    return _fill_budget(results, budget, lambda accepted: [[result] for result in accepted])
 
 
-def merged(results: Sequence[Hit], budget: int) -> str:
+def merge_neighbours(results: Sequence[Hit], budget: int) -> str:
     """Merge adjacent chunks, without adding others."""
     from memory.retrieval.passages import group_adjacent
 
-    return _filled(results, budget, group_adjacent)
+    return _fill_budget(results, budget, group_adjacent)
 
 
 def as_in_chat(results: Sequence[Hit], budget: int) -> str:
@@ -88,7 +88,7 @@ def coverage(prompts: Sequence[tuple[Question, str]]) -> list[str]:
     return [f"{sum(shares) / len(shares):.3f}", f"{complete:.3f}", f"{tokens:.0f}"]
 
 
-def _filled(results: Sequence[Hit], budget: int, group: Callable[[Sequence[Hit]], list[list[Hit]]]) -> str:
+def _fill_budget(results: Sequence[Hit], budget: int, group: Callable[[Sequence[Hit]], list[list[Hit]]]) -> str:
     """Return as many of the best results as fit into the budget after grouping."""
     from memory.retrieval.passages import build_passages
     from memory.retrieval.prompt_context import estimate_tokens, format_passage

@@ -253,11 +253,11 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
         cato += time.perf_counter() - started
         assert indexed == TOGETHER, indexed
         parts = [(row, embedding_texts(row)) for row in stored]
-        ids = [id for row, some in parts for id in vector_ids(row.pk, 1, len(some))]
-        fields = [chroma_fields(row, row.metadata) for row, some in parts for _ in some]
+        ids = [id for row, pieces in parts for id in vector_ids(row.pk, 1, len(pieces))]
+        fields = [chroma_fields(row, row.metadata) for row, pieces in parts for _ in pieces]
         for (name, collection), metadata in zip(bare.items(), (None, fields), strict=True):
             started = time.perf_counter()
-            vectors = embedder.embed_documents([text for _, some in parts for text in some])
+            vectors = embedder.embed_documents([text for _, pieces in parts for text in pieces])
             collection.add(ids=ids, embeddings=vectors, metadatas=metadata)
             loops[name] += time.perf_counter() - started
     shares = [loop / cato for loop in loops.values()]

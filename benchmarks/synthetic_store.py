@@ -52,7 +52,7 @@ class Layout:
     small: Space
     groups: tuple[Space, ...]
 
-    def wanted(self, exchanges: int) -> dict[Space, int]:
+    def count_by_space(self, exchanges: int) -> dict[Space, int]:
         """Return how many of these exchanges belong into each space."""
         parts = {self.small: exchanges // 100} | {group: 3 * exchanges // 100 for group in self.groups}
         return parts | {self.own: exchanges - sum(parts.values())}
@@ -72,7 +72,7 @@ class Texts:
     """Generate texts from a seed."""
 
     def __init__(self, seed: int) -> None:
-        self._dice = random.Random(seed)
+        self._random = random.Random(seed)
         self._words = _vocabulary()
         self._weights = list(accumulate(1 / (rank + 2.7) for rank in range(len(self._words))))
         self._stop_words = frozenset(self._words[:STOP_WORDS])
@@ -85,23 +85,25 @@ class Texts:
         groups = []
         for number in range(count):
             if number % SESSION == 0:
-                session, moment = uuid.UUID(int=self._dice.getrandbits(128)), self._moment()
-                topic = self._salient_words(self._some(4 * TOPIC))[:TOPIC]
+                session, moment = uuid.UUID(int=self._random.getrandbits(128)), self._random_time()
+                topic = self._salient_words(self._random_text(4 * TOPIC))[:TOPIC]
             moment += timedelta(minutes=2)
-            suffix = f"{self._dice.choice(self._names)} {self._dice.randrange(10_000)} on {self._moment():%d %B %Y}"
+            suffix = (
+                f"{self._random.choice(self._names)} {self._random.randrange(10_000)} on {self._random_time():%d %B %Y}"
+            )
             groups.append(
                 NewExchange(
                     space=space,
                     owner_id=layout.person.pk,
-                    user_message=f"{self._some(16, topic)} {suffix}?",
-                    assistant_message=f"{self._dice.choice(self._names)} {self._some(40, topic)}.",
+                    user_message=f"{self._random_text(16, topic)} {suffix}?",
+                    assistant_message=f"{self._random.choice(self._names)} {self._random_text(40, topic)}.",
                     source="import",
                     timestamp=moment,
                     thread_id=session,
                     session_id=session,
                     metadata={
-                        "shelf": self._dice.randrange(NARROW_SHARE),
-                        "side": self._dice.randrange(BROAD_SHARE),
+                        "shelf": self._random.randrange(NARROW_SHARE),
+                        "side": self._random.randrange(BROAD_SHARE),
                     },
                 )
             )
@@ -114,19 +116,19 @@ class Texts:
         stored = Exchange.objects.order_by("timestamp", "id").values_list("assistant_message", flat=True)[:500]
         salient = [self._salient_words(text.rstrip(".")) for text in stored]
         while True:
-            words = self._dice.choice(salient)
-            yield f"What did we say about {' '.join(self._dice.sample(words, min(6, len(words))))}?"
-            yield f"What did {self._dice.choice(self._names)} say about {' '.join(self._salient_words(self._some(30))[:5])}?"
+            words = self._random.choice(salient)
+            yield f"What did we say about {' '.join(self._random.sample(words, min(6, len(words))))}?"
+            yield f"What did {self._random.choice(self._names)} say about {' '.join(self._salient_words(self._random_text(30))[:5])}?"
 
     def _salient_words(self, text: str) -> list[str]:
         return [word for word in text.split() if word not in self._stop_words]
 
-    def _some(self, count: int, topic: Sequence[str] = ()) -> str:
-        words = self._dice.choices(self._words, cum_weights=self._weights, k=count)
-        return " ".join(self._dice.choice(topic) if topic and n % 3 == 0 else word for n, word in enumerate(words))
+    def _random_text(self, count: int, topic: Sequence[str] = ()) -> str:
+        words = self._random.choices(self._words, cum_weights=self._weights, k=count)
+        return " ".join(self._random.choice(topic) if topic and n % 3 == 0 else word for n, word in enumerate(words))
 
-    def _moment(self) -> datetime:
-        return START + timedelta(minutes=self._dice.randrange(DAYS * 24 * 60))
+    def _random_time(self) -> datetime:
+        return START + timedelta(minutes=self._random.randrange(DAYS * 24 * 60))
 
 
 def fill(layout: Layout, texts: Texts, exchanges: int, *, seconds: float) -> bool:
@@ -136,8 +138,8 @@ def fill(layout: Layout, texts: Texts, exchanges: int, *, seconds: float) -> boo
 
     started = time.monotonic()
     numbers = np.random.default_rng(exchanges)
-    for space, wanted in layout.wanted(exchanges).items():
-        while missing := wanted - Exchange.objects.filter(space=space).count():
+    for space, expected in layout.count_by_space(exchanges).items():
+        while missing := expected - Exchange.objects.filter(space=space).count():
             if time.monotonic() - started > seconds:
                 return False
             stored_count = Exchange.objects.count()

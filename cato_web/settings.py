@@ -12,7 +12,7 @@ from cato_web.config import loader
 CATO = loader.load()
 loader.ensure_data_dir(CATO)
 # Without secrets, for display.
-CATO_SHOWN = loader.redacted(CATO)
+CATO_SHOWN = loader.redact(CATO)
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 SECRET_KEY = loader.secret_key(CATO)

@@ -155,7 +155,7 @@ def test_secrets_are_always_redacted() -> None:
     conf = load(environ={"OPENAI_API_KEY": SECRET, "DATABASE_URL": f"postgresql://cato:{SECRET}@db/cato"})
     assert conf.database_url is not None
     assert SECRET in conf.database_url
-    redacted = loader.redacted(conf)
+    redacted = loader.redact(conf)
     assert redacted["llm"]["api_key"] == "***"
     assert redacted["database_url"] == "postgresql://***@db/cato"
     assert SECRET not in f"{conf!r}{conf}{redacted}"
@@ -166,7 +166,7 @@ def test_a_local_provider_may_use_http_and_its_secret_is_redacted() -> None:
     for host in ("127.0.0.1:9400", "localhost", "[::1]:9400"):
         conf = load(environ=environ | {"CATO_OPENID_ISSUER": f"http://{host}"})
         assert conf.openid.issuer == f"http://{host}"
-        assert loader.redacted(conf)["openid"]["client_secret"] == "***"
+        assert loader.redact(conf)["openid"]["client_secret"] == "***"
         assert SECRET not in f"{conf!r}"
     domains = load(environ={"CATO_OPENID_ONLY_EMAILS_OF": "Halden.example, b.example"}).openid.only_emails_of
     assert domains == ["halden.example", "b.example"]

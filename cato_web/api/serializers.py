@@ -77,7 +77,7 @@ def serialize_turns(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]
 
 
 def receipt(exchanges: int, under_way: int) -> schemas.Receipt:
-    """Return a receipt of what was forgotten now."""
+    """Return a receipt for exchanges that were just forgotten."""
     gone_by = timezone.now() + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
     return schemas.Receipt(exchanges=exchanges, under_way=under_way, gone_by=gone_by)
 

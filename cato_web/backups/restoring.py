@@ -29,7 +29,7 @@ from memory.api import Document, Exchange, ProgressCallback, delete_file_on_roll
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What was restored. `is_key_lost`: the model's stored API key cannot be decrypted and must be entered again."""
+    """The result of a restore. `is_key_lost`: the model's stored API key cannot be decrypted and must be entered again."""
 
     made_at: datetime
     rows: int

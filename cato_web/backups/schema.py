@@ -13,7 +13,7 @@ from cato_web.backups.rows import app_labels
 Migrations = dict[str, list[str]]
 
 
-def applied() -> Migrations:
+def list_applied_migrations() -> Migrations:
     """Return the applied migrations by application. Raises BackupWriteError if migrations are missing."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):

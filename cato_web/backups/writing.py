@@ -31,7 +31,7 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """What a backup contains; `vanished` files were deleted while it was written."""
+    """The contents of a backup; `vanished` files were deleted while it was written."""
 
     rows: int
     files: int
@@ -47,7 +47,7 @@ def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: ProgressCall
     tables = rows.backed_up_tables()
     if not with_vectors:
         del tables["memory.cachedembedding"]
-    migrations = schema.applied()
+    migrations = schema.list_applied_migrations()
     with archive.open_writer(out) as writer:
         with _consistent_snapshot():
             counts = {table: rows.count(model) for table, model in tables.items()}

@@ -54,7 +54,7 @@ def _add(file: ServerFile, person_id: uuid.UUID) -> dict[str, Any]:
 
 
 def _wait_until_live(version: DocumentVersion) -> DocumentVersion:
-    """Process a version, possibly beside workers, until it is live or has failed."""
+    """Process a version, possibly concurrently with workers, until it is live or has failed."""
     while version.stage in DocumentVersion.UNDER_WAY:
         memory.read_documents(limit=1)
         memory.index_pending()

@@ -79,9 +79,9 @@ def load(
     return config
 
 
-def redacted(config: Config) -> dict[str, Any]:
+def redact(config: Config) -> dict[str, Any]:
     """Return the settings as plain values, without secrets and without passwords in URLs."""
-    return {key: _masked(key, value) for key, value in config.model_dump(mode="python").items()}
+    return {key: _mask(key, value) for key, value in config.model_dump(mode="python").items()}
 
 
 def ensure_data_dir(config: Config) -> None:
@@ -228,16 +228,16 @@ def _format_errors(
             continue
         origin = origins.get(key, "default")
         detail = {"file": f" {file}", "environment": f", {' or '.join(_variables(key))}"}.get(origin, "")
-        display = "***" if SecretStr in plain_types(KEYS[key]) else repr(_masked(key, values.get(key)))
+        display = "***" if SecretStr in plain_types(KEYS[key]) else repr(_mask(key, values.get(key)))
         lines.append(f"{key}: {display} (from the {origin}{detail}) is not allowed: {rule}.")
     return "\n".join(dict.fromkeys(lines))
 
 
-def _masked(key: str, value: object) -> Any:
+def _mask(key: str, value: object) -> Any:
     if isinstance(value, dict):
-        return {name: _masked(name, item) for name, item in value.items()}
+        return {name: _mask(name, item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_masked(key, item) for item in value]
+        return [_mask(key, item) for item in value]
     if isinstance(value, SecretStr):
         return "***"
     if isinstance(value, Path):

@@ -61,10 +61,10 @@ class ProgressBars:
         for bar in self._bars.values():
             bar.close()
 
-    def __call__(self, what: str, count: int) -> None:
-        if what not in self._bars:
-            self._bars[what] = tqdm(desc=what, unit="", disable=None, file=sys.stderr)
-        self._bars[what].update(count)
+    def __call__(self, name: str, count: int) -> None:
+        if name not in self._bars:
+            self._bars[name] = tqdm(desc=name, unit="", disable=None, file=sys.stderr)
+        self._bars[name].update(count)
 
 
 def manages_vector_store() -> bool:

@@ -1,6 +1,6 @@
 """Area and bar charts as coordinates, rendered as SVG by `charts/_area.html` and `charts/_bars.html`.
 
-The shapes are stretched to the available space; labels are HTML beside them, so they are not.
+The shapes are stretched to the available space; labels are HTML next to them, so they are not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A shape over equal columns: `labels` are below it, `ticks` beside it from the maximum to 0, `rows` the values."""
+    """A shape over equal columns: `labels` are below it, `ticks` next to it from the maximum to 0, `rows` the values."""
 
     title: str
     area: str

@@ -33,7 +33,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Evaluations:
-    """What the template shows of the runs."""
+    """The runs as the template shows them."""
 
     about: str
     plot: Plot

@@ -1,4 +1,4 @@
-"""The statistics page: of what a user can read or, for administrators, of everything."""
+"""The statistics page: of the spaces that a user can read or, for administrators, of all spaces."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ def _runtime_dir(data_dir: Path) -> Iterator[Path]:
 
 
 def _write_server_info(info_file: Path, plan: ServerPlan, url: str, files: Path) -> None:
-    """Write the addresses of the servers, and whose files are managed, for commands run beside this process."""
+    """Write the addresses of the servers, and whose files are managed, for commands that run while this process does."""
     content = {"pid": os.getpid(), "url": url, "redis_url": plan.redis_url, "chroma_url": plan.chroma_url}
     content["chroma_path"] = str(files) if plan.chroma is not None else None
     temporary = info_file.with_suffix(".new")

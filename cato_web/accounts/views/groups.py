@@ -33,7 +33,9 @@ class GroupRow:
 def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
     """List all groups with their members, or create one."""
     if request.method == "POST":
-        return _apply(request, lambda: _created(groups.create_group(request.POST.get("name", ""), by=request.user)))
+        return _apply_change(
+            request, lambda: _created_text(groups.create_group(request.POST.get("name", ""), by=request.user))
+        )
     return render(request, "people/admin_groups.html", {"section": "admin", "tab": "groups", "groups": _rows()})
 
 
@@ -50,14 +52,14 @@ def change_group(request: AuthenticatedRequest, group_id: uuid.UUID) -> HttpResp
         groups.rename(group, request.POST.get("name", ""), by=request.user)
         return _("Renamed.")
 
-    return _apply(request, change)
+    return _apply_change(request, change)
 
 
-def _created(group: Space) -> str:
+def _created_text(group: Space) -> str:
     return _("%(group)s is created, and you manage it.") % {"group": group.name}
 
 
-def _apply(request: AuthenticatedRequest, change: Callable[[], str]) -> HttpResponse:
+def _apply_change(request: AuthenticatedRequest, change: Callable[[], str]) -> HttpResponse:
     try:
         messages.success(request, change())
     except InvalidInputError as error:

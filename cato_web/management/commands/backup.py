@@ -48,6 +48,6 @@ def _output_path(path: Path) -> Path:
     return path / f"cato-{timezone.now():%Y-%m-%d-%H%M%S}.tar.gz" if path.is_dir() else path
 
 
-def _format_result(where: str, result: BackupResult) -> str:
+def _format_result(target: str, result: BackupResult) -> str:
     vanished = f" {result.vanished:,} files were deleted in the meantime." if result.vanished else ""
-    return f"Wrote {result.rows:,} rows and {result.files:,} files to {where}.{vanished}"
+    return f"Wrote {result.rows:,} rows and {result.files:,} files to {target}.{vanished}"

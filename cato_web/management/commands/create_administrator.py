@@ -1,4 +1,4 @@
-"""Command: create an administrator, also if nobody can sign in as one any more."""
+"""Command: create an administrator, also if no administrator can sign in any more."""
 
 from __future__ import annotations
 
