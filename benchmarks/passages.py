@@ -69,8 +69,8 @@ def as_in_chat(results: Sequence[Hit], budget: int) -> str:
 
     from memory.retrieval.prompt_context import HEADING, TokenBudget, build_prompt_context
 
-    room = TokenBudget(limit=settings.CATO.vector_store.context_results, max_tokens=budget)
-    accepted = [result for result in results if not room.is_spent and room.takes(result)]
+    token_budget = TokenBudget(limit=settings.CATO.vector_store.context_results, max_tokens=budget)
+    accepted = [result for result in results if not token_budget.is_full and token_budget.accept(result)]
     return build_prompt_context(accepted, max_tokens=budget).removeprefix(HEADING).lstrip()
 
 

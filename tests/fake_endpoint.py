@@ -176,7 +176,7 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
 
 async def _fault(fault: Fault, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": fault.status, "headers": list(fault.headers)})
-    disconnected = asyncio.ensure_future(_until_disconnected(receive))
+    disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
     for chunk in fault.chunks:
         if disconnected.done():
             return
@@ -208,11 +208,11 @@ async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: S
         return
     frame["object"] = "chat.completion.chunk"
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
-    disconnected = asyncio.ensure_future(_until_disconnected(receive))
+    disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
     delay = script.token_delay or (0.05 if mode == "slow" else 0)
-    async for _, chunk in _paced(re.findall(r"\s*\S+", script.reasoning), delay):
+    async for _, chunk in _with_delay(re.findall(r"\s*\S+", script.reasoning), delay):
         await _event(send, frame | {"choices": [{"index": 0, "delta": {script.reasoning_field: chunk}}]})
-    async for number, chunk in _paced(chunks, delay):
+    async for number, chunk in _with_delay(chunks, delay):
         if disconnected.done():
             return
         if mode == "cut" and number >= (2 if script.tokens is None else script.tokens):
@@ -226,7 +226,7 @@ async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: S
     disconnected.cancel()
 
 
-async def _paced(chunks: Sequence[str], delay: float) -> AsyncIterator[tuple[int, str]]:
+async def _with_delay(chunks: Sequence[str], delay: float) -> AsyncIterator[tuple[int, str]]:
     """Yield the chunks by the clock, so that the time for sending does not add up."""
     clock = asyncio.get_running_loop().time
     started = clock()
@@ -235,7 +235,7 @@ async def _paced(chunks: Sequence[str], delay: float) -> AsyncIterator[tuple[int
         yield number, chunk
 
 
-async def _until_disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

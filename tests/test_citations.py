@@ -83,21 +83,21 @@ def test_adjacent_chunks_form_one_passage_and_count_once(memory, person, handboo
 
     assert [[r.exchange.location.index for r in group] for group in group_adjacent(found)] == [[3, 4], [6], [1]]
     budget = TokenBudget(limit=3, max_tokens=10_000)
-    assert [budget.takes(result) for result in found] == [True] * 4
-    assert budget.is_spent
+    assert [budget.accept(result) for result in found] == [True] * 4
+    assert budget.is_full
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_chunk_adjacent_to_a_passage_costs_no_frame_in_the_budget(memory, person, handbook):
-    first, adjacent, apart = results(memory, person, 3, 4, 6)
+    first, adjacent, distant = results(memory, person, 3, 4, 6)
     separate_costs = [
-        estimate_tokens(format_passage(build_passages([result])[0])) for result in (first, adjacent, apart)
+        estimate_tokens(format_passage(build_passages([result])[0])) for result in (first, adjacent, distant)
     ]
     budget = TokenBudget(limit=3, max_tokens=separate_costs[0] + max(separate_costs[1:]) - 10)
 
-    assert budget.takes(first)
-    assert not budget.takes(apart)
-    assert budget.takes(adjacent)
+    assert budget.accept(first)
+    assert not budget.accept(distant)
+    assert budget.accept(adjacent)
 
 
 @pytest.mark.django_db(transaction=True)

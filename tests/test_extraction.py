@@ -642,7 +642,7 @@ def test_a_confined_process_cannot_exceed_its_memory():
     assert run_confined("b'x' * 300_000_000", "ExtractionLimits(memory_mb=200)") == "MemoryError"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="namespaces are of Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces")
 def test_without_the_audit_hook_the_system_still_denies_network_access():
     script = (
         "import errno, socket\nfrom memory.documents.extraction.sandbox import _leave_network\n"

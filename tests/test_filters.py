@@ -94,10 +94,10 @@ def ids_in_sql(filters: Mapping[str, Any]) -> set[str]:
 
 
 def ids_in_index(filters: Mapping[str, Any]) -> set[str] | None:
-    where = to_chroma(parse_filter(filters))
-    if where is None:
+    condition = to_chroma(parse_filter(filters))
+    if condition is None:
         return None
-    return set(store._collection(COLLECTION).get(where=where, include=[])["ids"])
+    return set(store._collection(COLLECTION).get(where=condition, include=[])["ids"])
 
 
 def matches(filters: Mapping[str, Any], row: Exchange) -> bool:

@@ -72,9 +72,9 @@ def texts(page: str) -> list[str]:
 
 def english_texts(page: str) -> list[str]:
     """Return the texts of a page that are English."""
-    same = {entry.text for entry in catalog.entries() if entry.text in entry.translations.values()}
-    ours = {entry.text for entry in catalog.entries()} - same
-    return [text for text in texts(page) if text in ours or _ENGLISH.search(text)]
+    untranslated = {entry.text for entry in catalog.entries() if entry.text in entry.translations.values()}
+    interface_texts = {entry.text for entry in catalog.entries()} - untranslated
+    return [text for text in texts(page) if text in interface_texts or _ENGLISH.search(text)]
 
 
 def test_the_catalog_contains_exactly_the_marked_texts():
@@ -95,10 +95,10 @@ def test_every_text_is_translated_and_none_is_fuzzy():
 
 def test_translations_have_the_same_placeholders():
     for entry in catalog.entries():
-        wanted = sorted(_PLACES.findall(entry.plural or entry.text))
-        assert sorted(_PLACES.findall(entry.translations[max(entry.translations)])) == wanted, entry.text
+        placeholders = sorted(_PLACES.findall(entry.plural or entry.text))
+        assert sorted(_PLACES.findall(entry.translations[max(entry.translations)])) == placeholders, entry.text
         # "The last turn" needs no number.
-        assert set(_PLACES.findall(entry.translations[0])) <= set(wanted), entry.text
+        assert set(_PLACES.findall(entry.translations[0])) <= set(placeholders), entry.text
 
 
 def test_the_compiled_catalog_is_current():

@@ -183,7 +183,7 @@ def test_rows_with_a_common_term_are_selected_by_their_rare_terms(memory, person
     assert results[0].exchange.id == wanted.id
 
 
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="PostgreSQL alone can keep what is new beside an index")
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="only PostgreSQL can keep new rows outside its index")
 def test_common_terms_are_not_searched_in_addition_to_the_index(person):
     exchange(person, "The heron stands in the reeds.")
     with connection.cursor() as cursor:

@@ -27,7 +27,7 @@ from tests.topology import TOPOLOGY, clean_environment, free_port
 
 _KEYS = "SELECT client_key FROM chat_turn WHERE message LIKE ?"
 
-pytestmark = pytest.mark.skipif(TOPOLOGY != "services", reason="of the services topology")
+pytestmark = pytest.mark.skipif(TOPOLOGY != "services", reason="needs the services topology")
 
 
 @dataclass
@@ -121,13 +121,13 @@ def test_a_rolling_restart_fails_no_request(deployed, ada):
 
     people = [_again(ada) for _ in range(4)]
     with ThreadPoolExecutor(len(people)) as pool:
-        asking = [pool.submit(keep_asking, person) for person in people]
+        requests = [pool.submit(keep_asking, person) for person in people]
         for name, url in zip(("web1", "web2"), deployed.cato.urls, strict=True):
             deployed.cato.restart(name)
             wait_for(lambda url=url: httpx.get(f"{url}/healthz").is_success, f"{name} to be back", seconds=40)
             time.sleep(3)  # the proxy avoids an unavailable server for a while
         over.set()
-        for one in asking:
+        for one in requests:
             one.result()
     assert failures == [], (deployed.home / "nginx-errors.log").read_text()[:2000]
     assert len(messages) > 10
@@ -149,7 +149,9 @@ def test_two_hundred_answers_are_balanced_and_hold_no_connection(deployed, ada, 
     with psycopg.connect(deployed.cato.database, autocommit=True) as pg:
         busiest = max(_connections(pg) for _ in range(10) if time.sleep(0.1) is None)
     assert busiest <= 40, f"{busiest} connections for {sum(deployed.figure('cato_streams')):.0f} streams"
-    wait_for(lambda: _ended(deployed, "Stream %") == {"complete": 200}, "all of them to end", seconds=90, every=0.5)
+    wait_for(
+        lambda: _count_by_state(deployed, "Stream %") == {"complete": 200}, "all of them to end", seconds=90, every=0.5
+    )
     shares = [
         now - then for now, then in zip(deployed.figure("cato_recall_seconds_count"), recalls_before, strict=True)
     ]
@@ -189,10 +191,10 @@ def test_restarting_redis_and_postgresql_under_load_loses_nothing_acknowledged(d
     stored = {row[0] for row in deployed.cato.sql(_KEYS, "Through it all %")}
     assert set(acknowledged) <= stored
     wait_for(
-        lambda: not {"queued", "recalling", "answering"} & set(_ended(deployed, "Through it all %")),
+        lambda: not {"queued", "recalling", "answering"} & set(_count_by_state(deployed, "Through it all %")),
         "every answer to have ended one way or another", seconds=60, every=0.5,
     )  # fmt: skip
-    complete = _ended(deployed, "Through it all %")["complete"]
+    complete = _count_by_state(deployed, "Through it all %")["complete"]
     assert complete > 10
     remembered = """SELECT count(*) FROM memory_exchange e JOIN memory_embeddingjob m ON m.exchange_id = e.id
         WHERE e.user_message LIKE ? AND e.assistant_message <> '' AND m.state = 'done'"""
@@ -216,7 +218,7 @@ def _note(answer: httpx.Response, status: int, failures: list[str]) -> None:
         failures.append(f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.text[:200]}")
 
 
-def _ended(deployed: Deployed, like: str) -> dict[str, int]:
+def _count_by_state(deployed: Deployed, like: str) -> dict[str, int]:
     query = "SELECT state, count(*) FROM chat_turn WHERE message LIKE ? GROUP BY state"
     return {str(state): int(count) for state, count in deployed.cato.sql(query, like)}
 

@@ -69,7 +69,7 @@ def set_model(thread: Thread, name: str) -> None:
 
 def set_recall_filter(thread: Thread, recall_filter: RecallFilter) -> None:
     """Limit recall for this thread, from the next message on."""
-    thread.recall_filter = {} if recall_filter.is_everything else recall_filter.as_json()
+    thread.recall_filter = {} if recall_filter.is_empty else recall_filter.as_json()
     thread.save(update_fields=["recall_filter"])
 
 

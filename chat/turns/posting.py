@@ -84,7 +84,7 @@ def create_thread_with_message(
         is_remembered=is_remembered,
         last_message_at=timezone.now(),
     )
-    if not recall_filter.is_everything:
+    if not recall_filter.is_empty:
         set_recall_filter(thread, recall_filter)
     return post_message(
         thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memory.retrieval.diversity import IN_A_ROW, MAX_PER_SOURCE
-from memory.retrieval.inert import inert, inert_line
+from memory.retrieval.neutralising import neutralise, neutralise_line
 from memory.retrieval.passages import Passage, build_passages, group_adjacent, load_neighbours
 from memory.retrieval.types import Hit
 
@@ -44,11 +44,11 @@ class TokenBudget:
         self._accepted: list[Hit] = []
 
     @property
-    def is_spent(self) -> bool:
+    def is_full(self) -> bool:
         """Return True if the maximum number of passages is reached."""
         return len(group_adjacent(self._accepted)) == self._limit
 
-    def has_enough_of(self, result: Hit) -> bool:
+    def exceeds_share(self, result: Hit) -> bool:
         """Return True if the hit would exceed the share of passages of its author or its document."""
         groups = group_adjacent(self._accepted)
         if len(group_adjacent([*self._accepted, result])) == len(groups):
@@ -56,12 +56,12 @@ class TokenBudget:
         counts = Counter(source for group in groups for source in _sources(group[0]))
         return any(counts[source] >= self._max_of_one_source for source in _sources(result))
 
-    def takes(self, result: Hit) -> bool:
+    def accept(self, result: Hit) -> bool:
         """Accept the hit if the budget has room for it, and return whether it was accepted.
 
         A first hit that exceeds the budget alone is accepted; `build_prompt_context` trims it.
         """
-        if self.is_spent:
+        if self.is_full:
             return False
         # A chunk adjacent to an accepted one adds no frame, and their shared text counts once.
         passages = build_passages([*self._accepted, result])
@@ -114,7 +114,7 @@ def format_passage(passage: Passage, mark: str = "000000", *, max_chars: int | N
         "source": source,
         "place": passage.label,
     }
-    head = " ".join(f'{name}="{inert_line(value)}"' for name, value in facts.items() if value)
+    head = " ".join(f'{name}="{neutralise_line(value)}"' for name, value in facts.items() if value)
     body = _body(passage)
     if max_chars is not None and len(body) > max_chars:
         body = body[:max_chars].rstrip() + "…"
@@ -127,11 +127,11 @@ def _cost(passages: Sequence[Passage]) -> int:
 
 def _body(passage: Passage) -> str:
     if passage.pieces:
-        return inert(passage.text)
+        return neutralise(passage.text)
     message, answer = passage.exchange.user_message, passage.exchange.assistant_message
     if not answer:
-        return inert(message)
-    return f"{inert_line(passage.exchange.owner_name)}: {inert(message)}\nAnswer: {inert(_CITATION.sub('', answer))}"
+        return neutralise(message)
+    return f"{neutralise_line(passage.exchange.owner_name)}: {neutralise(message)}\nAnswer: {neutralise(_CITATION.sub('', answer))}"
 
 
 def _widen(passages: Sequence[Passage], remaining: int) -> None:

@@ -28,8 +28,8 @@ class RecallFilter:
     metadata: Checked = field(default_factory=dict)
 
     @property
-    def is_everything(self) -> bool:
-        """Return True if the filter admits everything."""
+    def is_empty(self) -> bool:
+        """Return True if the filter has no conditions, so that everything is recalled."""
         return not self.documents and not self.metadata
 
     def filter(self) -> Filter | None:

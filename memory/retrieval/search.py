@@ -120,14 +120,14 @@ def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hi
     )
     postponed: list[Hit] = []
     for result in _interleave(texts, options, notes):
-        if budget.has_enough_of(result):
+        if budget.exceeds_share(result):
             postponed.append(result)
-        elif budget.takes(result):
+        elif budget.accept(result):
             yield result
-        if budget.is_spent:
+        if budget.is_full:
             break
     # Exceed the share of one author or document only if no other hit passes the gate.
-    yield from (result for result in postponed if budget.takes(result))
+    yield from (result for result in postponed if budget.accept(result))
     return max(notes, default="")
 
 
