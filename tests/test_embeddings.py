@@ -14,8 +14,8 @@ import pytest
 
 from memory import embeddings
 from memory.embeddings import EmbedderOptions, make_embedder
-from memory.embeddings.base import Embedder
-from memory.embeddings.local import LocalEmbedder
+from memory.embeddings.base import Embedder, Prefixes
+from memory.embeddings.local import LocalEmbedder, _folder
 from memory.embeddings.remote import MAX_INPUT_BYTES, batches
 from memory.errors import EmbeddingDimensionError, EmbeddingError
 from tests.fake_endpoint import FakeEndpoint
@@ -69,19 +69,24 @@ def test_an_unloaded_model_is_reloaded_safely_by_several_threads(local: LocalEmb
 
 
 def test_a_model_in_a_folder_is_accepted(local: LocalEmbedder, tmp_path: Path) -> None:
-    from memory.embeddings.local import _folder
-
-    for file in _folder("all-MiniLM-L6-v2").iterdir():
-        if file.is_file():
-            (tmp_path / file.name).symlink_to(file)
-    embedder = LocalEmbedder(str(tmp_path), threads=1)
+    folder = copy_of("all-MiniLM-L6-v2", tmp_path)
+    embedder = LocalEmbedder(str(folder), threads=1)
     assert embedder.embed_query("Lunch?") @ local.embed_query("Lunch?") > 0.99999
+
+
+def copy_of(model: str, folder: Path, *, without: str = "") -> Path:
+    """Return a folder with links to the files of an installed model, except `without`."""
+    folder.mkdir(exist_ok=True)
+    for file in _folder(model).iterdir():
+        if file.is_file() and file.name != without:
+            (folder / file.name).symlink_to(file)
+    return folder
 
 
 def test_a_folder_without_a_model_is_reported(tmp_path: Path) -> None:
     for model, message in (
-        ("no-such-model", "neither all-MiniLM-L6-v2 nor a folder"),
-        (str(tmp_path), "tokenizer.json"),
+        ("no-such-model", "neither all-MiniLM-L6-v2 and multilingual-e5-small nor a folder"),
+        (str(tmp_path), "neither tokenizer.json nor sentencepiece.bpe.model"),
     ):
         with pytest.raises(EmbeddingError, match=message) as caught:
             LocalEmbedder(model).embed_query("anything")
@@ -169,7 +174,7 @@ def test_an_older_index_does_not_use_the_key_of_the_new_provider() -> None:
     settings = _settings(embedding_provider="openai", embedding_dimensions=256, embedding_base_url="http://new.example")
     assert embeddings.configured_model(settings) == ("openai", "text-embedding-3-small")
     older: Any = embeddings.get_embedder(settings, provider="ollama", model="nomic-embed-text")
-    assert (older._base_url, older._dimensions) == ("http://127.0.0.1:11434", None)
+    assert (older.base_url, older.api_key, older._dimensions) == (None, None, None)
 
 
 def test_an_unknown_provider_is_named() -> None:
@@ -189,4 +194,16 @@ def _ollama(endpoint: FakeEndpoint, key: str) -> Embedder:
 
 def _settings(**changes: Any) -> Any:
     unset = {f"embedding_{key}": None for key in ("model", "base_url", "api_key", "dimensions", "threads")}
-    return SimpleNamespace(**{"embedding_provider": "local", "embedding_batch_size": 64, **unset, **changes})
+    prefixes = SimpleNamespace(query=None, passage=None)
+    others = {"embedding_provider": "local", "embedding_batch_size": 64, "embedding_prefixes": prefixes}
+    return SimpleNamespace(**{**others, **unset, **changes})
+
+
+def test_prefixes_of_the_configured_model_do_not_apply_to_an_older_index() -> None:
+    settings = _settings(embedding_prefixes=SimpleNamespace(query="q: ", passage=None), embedding_model="/models/new")
+
+    configured: Any = embeddings.get_embedder(settings)
+    older: Any = embeddings.get_embedder(settings, model="/models/old")
+
+    assert configured._prefixes == Prefixes(query="q: ", document="")
+    assert older._configured_prefixes is None

@@ -153,6 +153,13 @@ class Hnsw(Section):
     ef_search: Count
 
 
+class EmbeddingPrefixes(Section):
+    """What an embedding model expects before texts; None for what the model declares."""
+
+    query: str | None
+    passage: str | None
+
+
 class VectorStore(Section):
     """Memory: recall, chunking and embedding."""
 
@@ -189,6 +196,7 @@ class VectorStore(Section):
     embedding_api_key: SecretStr | None
     embedding_dimensions: Count | None
     embedding_batch_size: Annotated[int, Field(ge=1, le=2048)]
+    embedding_prefixes: EmbeddingPrefixes
     embedding_threads: Count | None
     hnsw: Hnsw
 

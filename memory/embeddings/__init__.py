@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
+from memory.embeddings.base import Prefixes
 from memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ PRESETS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class EmbedderOptions:
-    """Options of a model: `threads` for local models, the rest for remote ones."""
+    """Options of a model: `threads` for local models, `prefixes` for all, the rest for remote ones."""
 
     threads: int | None = None
+    prefixes: Prefixes | None = None
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     dimensions: int | None = None
@@ -37,11 +39,23 @@ class EmbedderOptions:
 
     def remote(self) -> dict[str, Any]:
         """Return the keyword arguments of a remote embedder."""
-        return {name: value for name, value in asdict(self).items() if name != "threads"}
+        return {name: value for name, value in vars(self).items() if name != "threads"}
 
 
 _in_use: dict[tuple[str, str, EmbedderOptions], Embedder] = {}
 _lock = threading.Lock()
+
+
+class PrefixSettings(Protocol):
+    """The keys of vector_store.embedding_prefixes; None for what the model declares."""
+
+    @property
+    def query(self) -> str | None:
+        """What precedes a query."""
+
+    @property
+    def passage(self) -> str | None:
+        """What precedes a text that is stored."""
 
 
 class EmbeddingSettings(Protocol):
@@ -72,6 +86,10 @@ class EmbeddingSettings(Protocol):
         """The maximum number of texts per request."""
 
     @property
+    def embedding_prefixes(self) -> PrefixSettings:
+        """What the configured model expects before texts."""
+
+    @property
     def embedding_threads(self) -> int | None:
         """The maximum number of cores of a local model."""
 
@@ -80,6 +98,13 @@ def configured_model(vector_store: EmbeddingSettings) -> tuple[str, str]:
     """Return the configured provider and model, without loading anything."""
     provider = vector_store.embedding_provider
     return provider, vector_store.embedding_model or PRESETS.get(provider, "")
+
+
+def is_installed(provider: str, model: str) -> bool:
+    """Return False if this is a local model whose files do not exist on this machine."""
+    from memory.embeddings import local
+
+    return provider != "local" or local.is_installed(model)
 
 
 def remote_host(vector_store: EmbeddingSettings) -> str:
@@ -104,6 +129,7 @@ def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None
         base_url=vector_store.embedding_base_url if same else None,
         api_key=key.get_secret_value() if key else None,
         dimensions=vector_store.embedding_dimensions if (provider, model) == own else None,
+        prefixes=_configured_prefixes(vector_store.embedding_prefixes) if (provider, model) == own else None,
         batch_size=vector_store.embedding_batch_size,
     )
     with _lock:
@@ -121,10 +147,16 @@ def make_embedder(provider: str, model: str, options: EmbedderOptions | None = N
     return PROVIDERS[provider](model, options or EmbedderOptions())
 
 
+def _configured_prefixes(prefixes: PrefixSettings) -> Prefixes | None:
+    if prefixes.query is None and prefixes.passage is None:
+        return None
+    return Prefixes(prefixes.query or "", prefixes.passage or "")
+
+
 def _local(model: str, options: EmbedderOptions) -> Embedder:
     from memory.embeddings.local import LocalEmbedder
 
-    return LocalEmbedder(model, options.threads)
+    return LocalEmbedder(model, options.threads, options.prefixes)
 
 
 def _openai(model: str, options: EmbedderOptions) -> Embedder:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """What a model expects before the text of a query and of a document."""
+
+    query: str = ""
+    document: str = ""
 
 
 class Embedder(Protocol):

