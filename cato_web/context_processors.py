@@ -83,6 +83,11 @@ def banner(is_administrator: bool) -> Banner | None:
             _("Recall uses keywords only until it is back. New exchanges are kept and indexed then."),
         )
     models = memory.embedding_model_status()
+    if not models.is_active_installed:
+        return Banner(
+            _("The search index is being rebuilt."),
+            _("Its embedding model is not installed any more. Recall and search use keywords until it is complete."),
+        )
     if models.differ:
         text = _("%(configured)s is configured. Run `reembed` to switch; %(serving)s is used until then.")
         facts = {"serving": models.active, "configured": models.configured}

@@ -44,6 +44,7 @@ def sweep() -> None:
 
     The sweep also purges overdue indexes and sends wake-ups for due operations and extractions.
     """
+    generations.replace_uninstalled_model()
     if index_pending(limit=_SWEPT) >= _SWEPT:
         jobs.wake_worker_on_commit("index_pending")
     publish_ready_versions()

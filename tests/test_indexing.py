@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from datetime import timedelta
 
 import numpy as np
@@ -72,6 +73,20 @@ def test_equal_texts_are_embedded_once(memory, person, monkeypatch):
 
     assert memory.index_pending() == 1
     assert CachedEmbedding.objects.count() == 1
+
+
+def test_a_text_that_several_exchanges_of_a_batch_share_is_embedded_once(memory, person, monkeypatch):
+    batches: list[list[str]] = []
+    embed = local.LocalEmbedder.embed_documents
+    monkeypatch.setattr(
+        local.LocalEmbedder, "embed_documents", lambda self, texts: batches.append(list(texts)) or embed(self, texts)
+    )
+    for n in range(3):
+        exchange(person, "What does it cost?", f"It costs {n} euros.")
+
+    assert memory.index_pending() == 3
+    assert len(batches) == 1
+    assert sorted(Counter(batches[0]).values()) == [1] * 7  # the message once, and each whole and answer
 
 
 def test_an_unavailable_store_is_retried_indefinitely(memory, person, monkeypatch):
@@ -237,6 +252,31 @@ def test_a_new_model_builds_its_index_while_the_old_one_serves_until_the_switch(
     assert generations.drop_retired_generations() == 1
     assert store.count(collection) == 0
     assert IndexGeneration.objects.count() == 1
+
+
+def test_an_index_whose_model_is_gone_is_rebuilt_by_itself_and_keywords_find_meanwhile(memory, person, client):
+    client.force_login(person)
+    before = exchange(person, "The boiler was replaced with a heat pump.")
+    memory.index_pending()
+    readable = access.readable_space_ids(person.id)
+    IndexGeneration.objects.update(model="/models/no-longer-there")
+    after = exchange(person, "The heat pump needs a new boiler valve.")
+
+    found = memory.search("boiler", spaces=readable)
+    assert found.is_lexical_only
+    assert {hit.exchange.id for hit in found.results} == {before.id, after.id}
+    assert "The search index is being rebuilt." in client.get("/").content.decode()
+    assert memory.index_pending() == 0, "what cannot be embedded waits"
+    assert not EmbeddingJob.objects.exclude(error="").exists()
+
+    memory.sweep()  # starts the new index
+    memory.sweep()  # activates it when it is complete
+
+    found = memory.search("boiler", spaces=readable)
+    assert not found.is_lexical_only
+    assert {hit.exchange.id for hit in found.results} == {before.id, after.id}
+    assert "The search index is being rebuilt." not in client.get("/").content.decode()
+    assert memory.memory_states([before.id, after.id]) == dict.fromkeys([before.id, after.id], "remembered")
 
 
 def _local(generation: IndexGeneration) -> local.LocalEmbedder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -16,15 +17,18 @@ from memory.errors import EmbeddingDimensionError
 from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Space
 from memory.utils.batching import iterate_by_pk
 
+log = logging.getLogger(__name__)
+
 _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModelStatus:
-    """The embedding model of the active index, and the one that is configured."""
+    """The embedding model of the active index, whether it is installed, and the model that is configured."""
 
     active: str
     configured: str
+    is_active_installed: bool
 
     @property
     def differ(self) -> bool:
@@ -54,6 +58,15 @@ def writable_generations() -> list[IndexGeneration]:
     """Return the generations to which new exchanges are added: the active one and any that is being built."""
     building = IndexGeneration.objects.filter(state=IndexGeneration.State.BUILDING)
     return [active_generation(), *building]
+
+
+def embeddable_generations() -> list[IndexGeneration]:
+    """Return the generations that are not retired and whose model is installed.
+
+    The jobs of the others wait: the active generation is replaced (`replace_uninstalled_model`).
+    """
+    current = IndexGeneration.objects.exclude(state=IndexGeneration.State.RETIRED)
+    return [row for row in current if embeddings.is_installed(row.provider, row.model)]
 
 
 def embedder_for(generation: IndexGeneration) -> Embedder:
@@ -89,7 +102,19 @@ def embedding_model_status() -> EmbeddingModelStatus:
     return EmbeddingModelStatus(
         active=f"{now.provider}/{now.model}",
         configured=f"{provider}/{model}",
+        is_active_installed=embeddings.is_installed(now.provider, now.model),
     )
+
+
+def replace_uninstalled_model() -> None:
+    """Start a generation for the configured model if that of the active generation is no longer installed."""
+    active = active_generation_or_none()
+    configured = embeddings.configured_model(settings.CATO.vector_store)
+    if active is None or embeddings.is_installed(active.provider, active.model) or is_reindexing():
+        return
+    if embeddings.is_installed(*configured):
+        log.warning("%s is not installed any more; the index is rebuilt with %s", active.model, configured[1])
+        start_reindex()
 
 
 def start_reindex(*, again: bool = False) -> IndexGeneration:

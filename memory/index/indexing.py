@@ -45,11 +45,9 @@ def index_pending(limit: int | None = None) -> int:
     if not settings.CATO.vector_store.enabled:
         return 0
     while limit is None or done < limit:
-        due = (
-            EmbeddingJob.objects.filter(exchange__forgotten_at=None)
-            .exclude(generation__state=IndexGeneration.State.RETIRED)
-            .select_related("exchange__space", "exchange__previous", "generation", "collection")
-        )
+        due = EmbeddingJob.objects.filter(
+            exchange__forgotten_at=None, generation__in=generations.embeddable_generations()
+        ).select_related("exchange__space", "exchange__previous", "generation", "collection")
         claimed = jobs.claim(due.filter(exchange__source_file="").order_by("due_at", "id"), _BATCH)
         of_documents = [] if claimed else _claim_chunks(due.exclude(exchange__source_file=""))
         claimed = claimed or of_documents
@@ -150,10 +148,10 @@ def _vectors_for(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> 
     if fresh:
         embedder = generations.embedder_for(generation)
         texts = {digest: embedding_texts(exchange) for digest, exchange in fresh.items()}
-        made = embedder.embed_documents([text for parts in texts.values() for text in parts])
+        position = {text: n for n, text in enumerate(dict.fromkeys(text for parts in texts.values() for text in parts))}
+        made = embedder.embed_documents(list(position))
         generations.check_dimension(generation, int(made.shape[1]))
-        borders = np.cumsum([len(parts) for parts in texts.values()])[:-1]
-        new = dict(zip(texts, np.split(made, borders), strict=True))
+        new = {digest: made[[position[text] for text in parts]] for digest, parts in texts.items()}
         cache.store_documents(generation.provider, generation.model, new)
         known |= new
     return [given[e.pk] if e.pk in given else known[e.content_hash] for e in exchanges]
