@@ -85,7 +85,7 @@ def copy_of(model: str, folder: Path, *, without: str = "") -> Path:
 
 def test_a_folder_without_a_model_is_reported(tmp_path: Path) -> None:
     for model, message in (
-        ("no-such-model", "neither all-MiniLM-L6-v2 and multilingual-e5-small nor a folder"),
+        ("no-such-model", "no folder with a model. Name a folder, or one of all-MiniLM-L6-v2, multilingual-e5-small"),
         (str(tmp_path), "neither tokenizer.json nor sentencepiece.bpe.model"),
     ):
         with pytest.raises(EmbeddingError, match=message) as caught:

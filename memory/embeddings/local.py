@@ -22,7 +22,6 @@ from memory.embeddings.language_bias import reduce_language
 from memory.embeddings.multilingual_e5 import LANGUAGE_DIRECTIONS
 from memory.embeddings.onnxruntime import load_onnxruntime
 from memory.errors import EmbeddingError
-from memory.utils.formatting import format_list
 
 if TYPE_CHECKING:
     from memory.embeddings.onnxruntime import InferenceSession
@@ -158,8 +157,10 @@ def _folder(model: str) -> Path:
         sentence = _("The local embedding model %(model)s is not installed. Install it with `make %(target)s`.")
         target = "model" if model == multilingual_e5.NAME else "run"
         raise EmbeddingError(sentence % {"model": model, "target": target}, permanent=True)
-    sentence = _("vector_store.embedding_model: %(model)s is neither %(known)s nor a folder with a model.")
-    raise EmbeddingError(sentence % {"model": model, "known": format_list([*_INSTALLED])}, permanent=True)
+    sentence = _(
+        "vector_store.embedding_model: %(model)s is no folder with a model. Name a folder, or one of %(known)s."
+    )
+    raise EmbeddingError(sentence % {"model": model, "known": ", ".join(_INSTALLED)}, permanent=True)
 
 
 def _verified_folder(model: str) -> Path:
