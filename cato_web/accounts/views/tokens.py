@@ -19,25 +19,25 @@ from memory.api import parse_uuid
 
 
 @require_POST
-def make(request: AuthenticatedRequest) -> HttpResponse:
+def create(request: AuthenticatedRequest) -> HttpResponse:
     """Create a token and show it once, on the settings page."""
-    _refuse_without_api()
+    _require_api()
     form = TokenForm(request.POST)
     if not form.is_valid():
         return render_settings(request, token_form=form, status=422)
-    chosen = form.cleaned_data
+    data = form.cleaned_data
     try:
-        token = tokens.create_token(request.user, name=chosen["name"], scopes=chosen["scopes"], days=chosen["lifetime"])
-    except tokens.TokenLimitError as refusal:
-        form.add_error(None, str(refusal))
+        token = tokens.create_token(request.user, name=data["name"], scopes=data["scopes"], days=data["lifetime"])
+    except tokens.TokenLimitError as error:
+        form.add_error(None, str(error))
         return render_settings(request, token_form=form, status=422)
     return render_settings(request, token=token)
 
 
 @require_POST
-def withdraw(request: AuthenticatedRequest) -> HttpResponse:
+def revoke(request: AuthenticatedRequest) -> HttpResponse:
     """Revoke a token."""
-    _refuse_without_api()
+    _require_api()
     if tokens.revoke_token(request.user, _id(request.POST.get("token", ""))):
         messages.success(request, _("Token revoked."))
     else:
@@ -50,6 +50,6 @@ def _id(text: str) -> uuid.UUID:
     return parse_uuid(text) or uuid.UUID(int=0)
 
 
-def _refuse_without_api() -> None:
+def _require_api() -> None:
     if not settings.CATO.api.enabled:
         raise Http404
