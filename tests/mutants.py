@@ -35,7 +35,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # Module -> the test modules (without `test_`) that specify it and run in the process of pytest.
 TESTS = {
-    "memory/spaces/access.py": "groups commands administration permalinks",
+    "memory/spaces/access.py": "spaces groups commands administration permalinks",
     "memory/spaces/groups.py": "groups administration account_deletion",
     "chat/access.py": "access branches images permalinks groups",
     "cato_web/accounts/tokens.py": "tokens",
