@@ -50,14 +50,14 @@ def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path
     plan.write_text("# Watering\n\nThe greenhouse gets twelve litres on Mondays.\n\n## Keys\n\nSee the clock.\n" * 4)
     with plan.open("rb") as file:
         administrator.post("/documents", files={"files": (plan.name, file, "text/markdown")})
-    wait_for(lambda: "ring-remembered" in administrator.get("/documents").text, "the document to be read")
-    document = administrator.get("/documents").text.split('class="name" href="')[1].split('"')[0]
+    wait_for(lambda: "memory-icon--remembered" in administrator.get("/documents").text.partition("<main")[2], "the document to be read")
+    document = administrator.get("/documents").text.split('class="table__name" href="')[1].split('"')[0]
     endpoint.script(KEY, answer=ANSWER, reasoning="Where was the key? In the hall, I think.")
     thread = administrator.send_message("Where do we keep the key to the greenhouse?")
     wait_for(lambda: "Remembered</span>" in administrator.thread_page(thread), "the answer to be remembered")
     endpoint.script(KEY, mode="error-500")
     failed = administrator.send_message("And who has the other one?")
-    wait_for(lambda: "is-failed" in administrator.thread_page(failed), "the failure")
+    wait_for(lambda: "turn__status--failed" in administrator.thread_page(failed), "the failure")
     return {
         "new": "/", "thread": f"/t/{thread}", "failed": f"/t/{failed}", "search": "/search?q=greenhouse key",
         "documents": "/documents", "document": document, "stats": "/stats", "threads": "/threads", "import": "/import",
@@ -68,24 +68,24 @@ def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path
 
 
 def _recalled(page: Page) -> None:
-    page.locator(".panel > summary").last.click()
-    page.locator(".item summary").first.click()
-    page.wait_for_selector(".item-body .opinion")
+    page.locator(".recall__panel > summary").last.click()
+    page.locator(".recall-item summary").first.click()
+    page.wait_for_selector(".recall-item__body")
 
 
 def _find(page: Page) -> None:
     page.keyboard.press("Control+k")
-    page.locator("#find-query").fill("greenhouse")
-    page.wait_for_selector("#find-results [data-found]")
+    page.locator("#quick-search-query").fill("greenhouse")
+    page.wait_for_selector(".quick-search__group")
 
 
 def _commands(page: Page) -> None:
     page.get_by_label("Message", exact=True).fill("/v")
-    page.wait_for_selector("#commands:not([hidden])")
+    page.wait_for_selector("#slash-menu:not([hidden])")
 
 
 def _drawer(page: Page) -> None:
-    page.locator(".menu-button").first.click()
+    page.locator(".topbar__menu-button").first.click()
 
 
 # Pages after an action: the address by name, and the action.
