@@ -15,7 +15,7 @@ from memory.lexical.candidates import build_lexical_query, lexical_candidates
 from memory.lexical.expected import amount, kind_asked, says
 from memory.lexical.postings import statistics
 from memory.models import LexicalEntry
-from memory.retrieval.fusion import together
+from memory.retrieval.fusion import proximity
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, exchange
 
@@ -273,7 +273,7 @@ def test_repeated_words_count_and_parts_of_words_do_not():
         bm25.QueryTerm("zin", "zin", 1.0, is_prefix=True),
     ]
 
-    counted = bm25.frequencies(query_terms, ["zinc zinc roof zincs", "roof", ""])
+    counted = bm25.term_frequencies(query_terms, ["zinc zinc roof zincs", "roof", ""])
 
     assert counted.tolist() == [[2, 0, 3], [0, 0, 0], [0, 0, 0]]
 
@@ -299,13 +299,13 @@ def terms_and_idf(*terms: str) -> list[bm25.QueryTerm]:
     ],
 )
 def test_adjacent_terms_score_higher_than_scattered_ones(text, share):
-    assert together(terms_and_idf("key", "clock", "hall", "cellar"), text.split(" ")) == pytest.approx(share)
+    assert proximity(terms_and_idf("key", "clock", "hall", "cellar"), text.split(" ")) == pytest.approx(share)
 
 
 def test_a_prefix_counts_for_proximity_like_the_word():
     query = [bm25.QueryTerm("kub", "kub", idf=1.0, is_prefix=True), bm25.QueryTerm("node", "nodes", idf=3.0)]
 
-    assert together(query, ["our", "kubernet", "cluster", "has", "three", "node"]) == 1.0
+    assert proximity(query, ["our", "kubernet", "cluster", "has", "three", "node"]) == 1.0
 
 
 def test_a_sentence_with_the_answer_ranks_above_scattered_terms(memory, person, unavailable_index):

@@ -214,10 +214,10 @@ def test_every_strategy_ranks_and_explains(memory, person, name):
     assert not ranking.is_lexical_only
 
 
-@pytest.mark.parametrize("few", [200, 0])
-def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, person, monkeypatch, few):
+@pytest.mark.parametrize("max_exact", [200, 0])
+def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, person, monkeypatch, max_exact):
     """Few matches are compared one by one; many are left to the index's own filter."""
-    monkeypatch.setattr(candidates, "FEW", few)
+    monkeypatch.setattr(candidates, "MAX_EXACT", max_exact)
     stranger = PersonFactory()
     for number in range(30):
         exchange(person, f"Boiler {number} was replaced.", metadata={"shelf": number, "even": number % 2 == 0})
@@ -234,7 +234,7 @@ def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, pe
     assert {r.exchange.user_message for r in found} == texts
     for result in found:
         assert result.similarity == pytest.approx(similarities[result.exchange.user_message], abs=1e-5)
-    assert any(where is not None for where in filters_of_the_index) == (few == 0)
+    assert any(where is not None for where in filters_of_the_index) == (max_exact == 0)
 
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones(memory, person):

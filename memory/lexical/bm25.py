@@ -39,7 +39,7 @@ def idf(documents: int, document_frequency: int) -> float:
     )
 
 
-def frequencies(query_terms: Sequence[QueryTerm], texts: Sequence[str]) -> Numbers:
+def term_frequencies(query_terms: Sequence[QueryTerm], texts: Sequence[str]) -> Numbers:
     """Return how often each text contains each query term, shape (texts, terms).
 
     `texts` are terms separated by spaces.

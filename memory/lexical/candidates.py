@@ -21,11 +21,11 @@ _MAX_QUERY_TERMS = 24
 class LexicalQuery:
     """An analysed query.
 
-    `asked` holds the weighted terms and `counts` the number of rows that contain each. `mean_length` is the reference
+    `terms` holds the weighted terms and `counts` the number of rows that contain each. `mean_length` is the reference
     length for BM25. `unseen_idf` is the weight of a term that no row contains.
     """
 
-    asked: tuple[QueryTerm, ...]
+    terms: tuple[QueryTerm, ...]
     counts: tuple[int, ...]
     mean_length: float
     unseen_idf: float
@@ -39,7 +39,7 @@ def build_lexical_query(text: str, spaces: Iterable[uuid.UUID]) -> LexicalQuery:
         terms = {term: terms[term] for term in longest}
     weighted = postings.weigh_terms(terms, spaces)[:_MAX_QUERY_TERMS]
     return LexicalQuery(
-        asked=tuple(query_term for query_term, _ in weighted),
+        terms=tuple(query_term for query_term, _ in weighted),
         counts=tuple(count for _, count in weighted),
         mean_length=postings.statistics.mean_length,
         unseen_idf=idf(postings.statistics.documents, 0),
@@ -73,7 +73,7 @@ def _rarest_terms(lexical_query: LexicalQuery) -> list[QueryTerm]:
     """
     query_terms: list[QueryTerm] = []
     remaining = postings.MAX_PROPOSED
-    for query_term, count in zip(lexical_query.asked, lexical_query.counts, strict=True):
+    for query_term, count in zip(lexical_query.terms, lexical_query.counts, strict=True):
         if not count or (query_terms and count > remaining):
             break  # terms without rows are last
         query_terms.append(query_term)

@@ -24,18 +24,18 @@ from memory.retrieval.vector_search import SimilarityById, exact_similarities, n
 
 log = logging.getLogger(__name__)
 
-# Minimum length of each candidate list. The length is at least twice `wanted`, and doubles again with a filter.
+# Minimum length of each candidate list. The length is at least twice `Query.limit`, and doubles again with a filter.
 VECTOR_CANDIDATES = 80
 LEXICAL_CANDIDATES = 40
 # Number of nearest exchanges with a known similarity, although not all are read. Lexical candidates and neighbours use
 # these similarities.
 NEAREST = 150
 # Fetch up to this many extra hits to replace excluded ones. The gate needs the 60 nearest.
-_MADE_UP_FOR = 70
+_MAX_REPLACED = 70
 # If fewer than this many of the nearest are by other authors, query for other authors separately.
-_ENOUGH_BY_OTHERS = 15
+_MIN_BY_OTHER_AUTHORS = 15
 # Compute exact similarities when at most this many exchanges can match a filter.
-FEW = 200
+MAX_EXACT = 200
 
 
 @dataclass(slots=True)
@@ -43,34 +43,34 @@ class Candidate(CandidateRow):
     """An exchange considered for ranking.
 
     `similarity` is None unless the exchange is among the nearest. `ranks` holds its rank in each list. The stages set
-    `score` and `words`, the lexical score from 0 to 1. `said` holds the distinct terms of its texts, without the date
-    terms that come first in `terms`.
+    `score` and `lexical_score`, which is from 0 to 1. `text_terms` holds the distinct terms of the exchange, without the
+    date terms that come first in `terms`.
     """
 
     similarity: float | None = None
     ranks: dict[str, int] = field(default_factory=dict)
     score: float = 0.0
-    words: float = 0.0
+    lexical_score: float = 0.0
     is_pinned: bool = False
-    said: frozenset[str] = field(init=False)
+    text_terms: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.said = frozenset(self.terms.split()[len(date_terms(self.timestamp)) :])
+        self.text_terms = frozenset(self.terms.split()[len(date_terms(self.timestamp)) :])
 
 
 @dataclass
 class CandidatePool:
     """The candidates of a query, its analysed terms, and the neighbours of the candidates.
 
-    `similar` maps the nearest exchanges to their similarities; it is larger than `candidates`. `neighbours` holds neighbours
-    that are not candidates. `by_words_alone` is True if the index could not be queried.
+    `similarity_by_id` holds the nearest exchanges, more than `candidates` contains. `neighbours` holds neighbours that
+    are not candidates. `is_lexical_only` is True if the index could not be queried.
     """
 
     query: Query
-    question: LexicalQuery
+    lexical_query: LexicalQuery
     candidates: list[Candidate]
     neighbours: list[CandidateRow]
-    similar: SimilarityById
+    similarity_by_id: SimilarityById
     is_lexical_only: bool
 
     @property
@@ -79,14 +79,14 @@ class CandidatePool:
         return sorted((c.similarity for c in self.candidates if c.similarity is not None), reverse=True)
 
     @property
-    def everything(self) -> list[CandidateRow]:
+    def rows(self) -> list[CandidateRow]:
         """Return the candidates, followed by their neighbours."""
         return [*self.candidates, *self.neighbours]
 
     @cached_property
-    def held(self) -> bm25.Numbers:
-        """Return the frequency of each query term in each row of `everything`, shape (rows, terms)."""
-        return bm25.frequencies(self.question.asked, [row.terms for row in self.everything])
+    def term_frequencies(self) -> bm25.Numbers:
+        """Return the frequency of each query term in each of `rows`, shape (rows, terms)."""
+        return bm25.term_frequencies(self.lexical_query.terms, [row.terms for row in self.rows])
 
 
 def gather_candidates(query: Query) -> CandidatePool:
@@ -95,49 +95,50 @@ def gather_candidates(query: Query) -> CandidatePool:
     SQL decides about every candidate. Without a vector, or if the index does not answer, only lexical candidates
     remain.
     """
-    longer = 1 if query.filters is None else 2
-    excluded = min(len(query.exclude), _MADE_UP_FOR)
-    vector_count = longer * max(VECTOR_CANDIDATES, 2 * query.limit) + excluded
-    lexical_count = longer * max(LEXICAL_CANDIDATES, 2 * query.limit)
-    nearest_known = max(NEAREST + excluded, vector_count)
-    by_index = search_async(query, nearest_known)
+    factor = 1 if query.filters is None else 2
+    excluded = min(len(query.exclude), _MAX_REPLACED)
+    vector_count = factor * max(VECTOR_CANDIDATES, 2 * query.limit) + excluded
+    lexical_count = factor * max(LEXICAL_CANDIDATES, 2 * query.limit)
+    known_count = max(NEAREST + excluded, vector_count)
+    pending = search_async(query, known_count)
     # Run the lexical query while the query is being embedded and the index works.
-    asked = build_lexical_query(query.text, query.spaces)
-    sharing = _drop_excluded(query, lexical_candidates(asked, list(query.spaces), lexical_count))
-    reader = CandidateLoader(query.spaces)
-    reader.read(sharing)
-    similar, alone = _vector_hits(query, by_index.found)
-    candidates = _candidates(query, sharing, similar, vector_count, reader)
+    lexical_query = build_lexical_query(query.text, query.spaces)
+    lexical_ids = _drop_excluded(query, lexical_candidates(lexical_query, list(query.spaces), lexical_count))
+    loader = CandidateLoader(query.spaces)
+    loader.read(lexical_ids)
+    similar, is_lexical_only = _vector_hits(query, pending.wait)
+    candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
     # Too few candidates show that the filter is narrow. For a broad filter the unfiltered nearest are enough.
-    if query.filters is not None and not alone and len(candidates) < 3 * query.limit:
-        similar, alone = _vector_hits(
-            query, partial(_filtered_vector_hits, query, query.filters, nearest_known, similar)
-        )
-        candidates = _candidates(query, sharing, similar, vector_count, reader)
-    if query.is_spread and len(similar) > vector_count and (by_others := _by_others(query, candidates)):
-        similar = similar | by_others
-        candidates = _candidates(query, sharing | _drop_excluded(query, by_others), similar, vector_count, reader)
-    here = {c.id for c in candidates}
-    return CandidatePool(
-        query, asked, candidates, [row for id, row in reader.rows.items() if id not in here], similar, alone
-    )
+    if query.filters is not None and not is_lexical_only and len(candidates) < 3 * query.limit:
+        search = partial(_filtered_vector_hits, query, query.filters, known_count, similar)
+        similar, is_lexical_only = _vector_hits(query, search)
+        candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
+    if query.limits_sources and len(similar) > vector_count:
+        by_others = _nearest_by_other_authors(query, candidates)
+        if by_others:
+            similar = similar | by_others
+            lexical_ids = lexical_ids | _drop_excluded(query, by_others)
+            candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
+    candidate_ids = {c.id for c in candidates}
+    neighbours = [row for id, row in loader.rows.items() if id not in candidate_ids]
+    return CandidatePool(query, lexical_query, candidates, neighbours, similar, is_lexical_only)
 
 
-def _filtered_vector_hits(query: Query, filters: Filter, count: int, of_all: SimilarityById) -> SimilarityById:
-    """Return the nearest exchanges that match `filters`, or `of_all` if Chroma cannot express the filter.
+def _filtered_vector_hits(query: Query, filters: Filter, count: int, unfiltered: SimilarityById) -> SimilarityById:
+    """Return the nearest exchanges that match `filters`, or `unfiltered` if Chroma cannot express the filter.
 
     Few matches are compared exactly; for many matches the index applies the filter. Chroma filters while it traverses
     the whole graph. For 15 matches of 27,000 this takes eight times as long as fetching their vectors. For 200 matches
     of 270,000 it takes eighteen times as long.
     """
-    ids = ids_if_selective(filters, FEW)
+    ids = ids_if_selective(filters, MAX_EXACT)
     if ids is not None:
         return exact_similarities(query, filter_ids((id.hex for id in ids), filters), count)
     where = to_chroma(filters)
-    return of_all if where is None else nearest(query, count, where)
+    return unfiltered if where is None else nearest(query, count, where)
 
 
-def _by_others(query: Query, candidates: Sequence[Candidate]) -> SimilarityById:
+def _nearest_by_other_authors(query: Query, candidates: Sequence[Candidate]) -> SimilarityById:
     """Return the nearest exchanges of other authors if one author dominates `candidates`; otherwise nothing.
 
     An author dominates if nearly all candidates are theirs and even the last one is relevant by itself. Only spaces
@@ -146,48 +147,49 @@ def _by_others(query: Query, candidates: Sequence[Candidate]) -> SimilarityById:
     found = [c for c in candidates if c.similarity is not None]
     authors = Counter(c.owner_id for c in found)
     (author, count), *_ = authors.most_common(1) or [("", 0)]
-    if not count or len(found) - count >= _ENOUGH_BY_OTHERS:
+    if not count or len(found) - count >= _MIN_BY_OTHER_AUTHORS:
         return {}
     last = sorted((c.similarity or 0.0 for c in found), reverse=True)[:VECTOR_CANDIDATES][-1]
     if last < level_of(query.generation.provider, query.generation.model).similarity:
         return {}
     spaces = spaces_with_other_authors(query.spaces, uuid.UUID(author))
     not_by_author: dict[str, Any] = {"owner": {"$ne": str(uuid.UUID(author))}}
-    asked = to_chroma(query.filters) if query.filters is not None else None
-    where = {"$and": [asked, not_by_author]} if asked else not_by_author
+    filter_of_query = to_chroma(query.filters) if query.filters is not None else None
+    where = {"$and": [filter_of_query, not_by_author]} if filter_of_query else not_by_author
     try:
-        return nearest(replace(query, spaces=spaces), 2 * _ENOUGH_BY_OTHERS, where) if spaces else {}
+        return nearest(replace(query, spaces=spaces), 2 * _MIN_BY_OTHER_AUTHORS, where) if spaces else {}
     except VectorStoreUnavailableError as error:
-        log.warning("the index could not be asked for other authors: %s", error)
+        log.warning("the vector store could not be searched for other authors: %s", error)
         return {}
 
 
-def _vector_hits(query: Query, ask: Callable[[], SimilarityById]) -> tuple[SimilarityById, bool]:
+def _vector_hits(query: Query, search: Callable[[], SimilarityById]) -> tuple[SimilarityById, bool]:
+    """Return the result of `search` and False; nothing and True if the search is lexical only."""
     if query.vector is None:
         return {}, True
     try:
-        return ask(), False
+        return search(), False
     except VectorStoreUnavailableError as error:
-        log.warning("the index cannot be asked, words alone find: %s", error)
+        log.warning("the vector store could not be searched, the search is lexical only: %s", error)
         return {}, True
 
 
 def _drop_excluded(query: Query, ids: Iterable[str]) -> set[str]:
     """Return the ids that are not excluded and match the filter. Readability is checked later, when the rows are read."""
-    left = set(ids) - {id.hex for id in query.exclude}
-    return left if query.filters is None else filter_ids(left, query.filters)
+    remaining = set(ids) - {id.hex for id in query.exclude}
+    return remaining if query.filters is None else filter_ids(remaining, query.filters)
 
 
-def _candidates(
-    query: Query, sharing: set[str], similar: SimilarityById, count: int, reader: CandidateLoader
+def _build_candidates(
+    query: Query, lexical_ids: set[str], similar: SimilarityById, count: int, loader: CandidateLoader
 ) -> list[Candidate]:
     """Build candidates from the lexical hits, the nearest `count` and the pinned exchanges.
 
     Excluded exchanges and those that do not match the filter are dropped.
     """
     pinned = {id.hex for id in query.pinned}
-    ids = sharing | _drop_excluded(query, {*islice(similar, count), *pinned} - sharing)
-    reader.read(ids)
+    ids = lexical_ids | _drop_excluded(query, {*islice(similar, count), *pinned} - lexical_ids)
+    loader.read(ids)
     candidates = [
         Candidate(
             row.id,
@@ -200,7 +202,7 @@ def _candidates(
             similarity=similar[row.id].best if row.id in similar else None,
             is_pinned=row.id in pinned,
         )
-        for row in (reader.rows[id] for id in ids & reader.rows.keys())
+        for row in (loader.rows[id] for id in ids & loader.rows.keys())
     ]
     nearest_first = sorted(
         (c for c in candidates if c.similarity is not None), key=lambda c: (-(c.similarity or 0), c.id)

@@ -23,7 +23,7 @@ def mmr(ranked: list[Candidate], *, limit: int, balance: float) -> list[Candidat
     if not remaining:
         return ranked
     best = max(remaining[0].score, 1e-9)
-    terms = {c.id: c.said for c in remaining}
+    terms = {c.id: c.text_terms for c in remaining}
     max_overlap = dict.fromkeys(terms, 0.0)
     chosen: list[Candidate] = []
     while remaining:
@@ -41,7 +41,7 @@ def deduplicate(ranked: Iterable[Candidate], limit: int) -> list[Candidate]:
     for candidate in ranked:
         if len(kept) == limit:
             break
-        if not any(_are_duplicates(candidate.said, other.said) for other in kept):
+        if not any(_are_duplicates(candidate.text_terms, other.text_terms) for other in kept):
             kept.append(candidate)
     return kept
 
@@ -59,7 +59,7 @@ def spread(ranked: Sequence[Candidate], limit: int, *, passes: Callable[[Candida
             counts.clear()
         pick = next((c for c in remaining if _has_room(c, counts) and passes(c)), remaining[0])
         remaining.remove(pick)
-        if not any(_are_duplicates(pick.said, other.said) for other in kept):
+        if not any(_are_duplicates(pick.text_terms, other.text_terms) for other in kept):
             kept.append(pick)
             counts.update(_sources(pick))
     return kept

@@ -38,7 +38,9 @@ def without_near_duplicates(ranked: Sequence[Candidate], query: Query) -> list[C
     Only vectors of candidates with enough term overlap are fetched. If the index is unavailable, all candidates
     remain.
     """
-    pairs = [pair for pair in combinations(ranked, 2) if overlap(pair[0].said, pair[1].said) >= _MIN_OVERLAP]
+    pairs = [
+        pair for pair in combinations(ranked, 2) if overlap(pair[0].text_terms, pair[1].text_terms) >= _MIN_OVERLAP
+    ]
     if not pairs:
         return list(ranked)
     try:

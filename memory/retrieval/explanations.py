@@ -41,7 +41,7 @@ def _meaning(candidate: Candidate, pool: CandidatePool) -> str:
 
 
 def _words(candidate: Candidate, pool: CandidatePool) -> str:
-    query_terms = pool.question.asked
+    query_terms = pool.lexical_query.terms
     shared = matching_terms(candidate.terms, query_terms)
     if not shared:
         return ""

@@ -22,18 +22,26 @@ from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.levels import shipped_level
 
 # Tuned on conversations between people and on work exchanges in four languages; docs/retrieval.md has the figures.
-_WORDS = 0.8
+# Weights of the two parts of the lexical score: terms, and their proximity.
+_TERM_WEIGHT = 0.8
 _PROXIMITY_WEIGHT = 0.2
-# If the best lexical score is at most the first value, matches are due to chance and the lexical score is ignored. From
-# the second value on it counts in full.
-_CHANCE, _TELLING = 0.15, 0.4
-_WIDE = 0.5
-_SECOND = 0.2
-_BEFORE, _AFTER = 0.15, 0.25
-_SESSION = 0.15
-_PIN = 0.1
-# Weights of the prior: the amount of content, and content of the kind that the query asks for.
-_AMOUNT, _KIND = 0.18, 0.06
+# Lexical scores, from 0 to 1. If the best one is at most _CHANCE_LEXICAL_SCORE, matches are due to chance and lexical
+# scores are ignored. From _FULL_LEXICAL_SCORE on they count in full.
+_CHANCE_LEXICAL_SCORE, _FULL_LEXICAL_SCORE = 0.15, 0.4
+# Shares, from 0 to 1: of the lexical score that includes the neighbours, of the second-best vector, and of the
+# predecessor's and the successor's similarity.
+_NEIGHBOURHOOD_SHARE = 0.5
+_SECOND_VECTOR_SHARE = 0.2
+_PREDECESSOR_SHARE, _SUCCESSOR_SHARE = 0.15, 0.25
+# Share of a session's best score that is added to all its candidates, and the addition for a pinned exchange.
+_SESSION_BOOST = 0.15
+_PIN_BOOST = 0.1
+# Weights of the prior: how informative a text is, and whether it has the type of answer that the query asks for.
+_INFORMATIVENESS_WEIGHT, _ANSWER_TYPE_WEIGHT = 0.18, 0.06
+# Size of the proximity window in terms, about one sentence. Windows of 4 to 16 differed by less than a hundredth.
+WINDOW = 12
+
+Positions = NDArray[np.int64]
 
 
 def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
@@ -43,128 +51,131 @@ def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
     """
     if not pool.candidates:
         return []
-    before, after = _neighbours(pool)
-    meaning, words = _meaning(pool, before, after), _words(pool, before, after)
-    lexical = _WORDS * words + _PROXIMITY_WEIGHT * _together(pool)
-    scores = 2 * (1 - lexical_weight) * meaning + 2 * lexical_weight * lexical + _likely(pool)
-    for candidate, score, said in zip(pool.candidates, scores, words, strict=True):
-        candidate.score = float(score) + _PIN * candidate.is_pinned
-        candidate.words = float(said)
-    _rank_by_words(pool.candidates)
-    _lean_on_sessions(pool.candidates)
+    predecessors, successors = _neighbour_positions(pool)
+    vector_scores = _vector_scores(pool, predecessors, successors)
+    lexical_scores = _lexical_scores(pool, predecessors, successors)
+    lexical = _TERM_WEIGHT * lexical_scores + _PROXIMITY_WEIGHT * _proximities(pool)
+    scores = 2 * (1 - lexical_weight) * vector_scores + 2 * lexical_weight * lexical + _priors(pool)
+    for candidate, score, lexical_score in zip(pool.candidates, scores, lexical_scores, strict=True):
+        candidate.score = float(score) + _PIN_BOOST * candidate.is_pinned
+        candidate.lexical_score = float(lexical_score)
+    _set_lexical_ranks(pool.candidates)
+    _boost_sessions(pool.candidates)
     return pool.candidates
 
 
-Places = NDArray[np.int64]
+def _neighbour_positions(pool: CandidatePool) -> tuple[Positions, Positions]:
+    """Return the positions in `pool.rows` of each candidate's predecessor and successor; its own if it has none."""
+    rows = pool.rows
+    position = {row.id: i for i, row in enumerate(rows)}
+    successor_position = {row.previous_id: i for i, row in enumerate(rows) if row.previous_id}
+    predecessors = [position.get(c.previous_id or "", i) for i, c in enumerate(pool.candidates)]
+    successors = [successor_position.get(c.id, i) for i, c in enumerate(pool.candidates)]
+    return np.array(predecessors), np.array(successors)
 
 
-def _neighbours(pool: CandidatePool) -> tuple[Places, Places]:
-    """Return the positions of each candidate's predecessor and successor in `pool.everything`; its own if it has none."""
-    everything = pool.everything
-    place = {row.id: i for i, row in enumerate(everything)}
-    follower = {row.previous_id: i for i, row in enumerate(everything) if row.previous_id}
-    before = [place.get(c.previous_id or "", i) for i, c in enumerate(pool.candidates)]
-    after = [follower.get(c.id, i) for i, c in enumerate(pool.candidates)]
-    return np.array(before), np.array(after)
-
-
-def _meaning(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers:
+def _vector_scores(pool: CandidatePool, predecessors: Positions, successors: Positions) -> bm25.Numbers:
     """Return each candidate's similarity, mixed with its neighbours'.
 
     Exchanges that are not among the nearest get the lowest known similarity.
     """
     level = shipped_level(pool.query.generation.model)
-    similar = {
-        id: level.comparable((1 - _SECOND) * near.best + _SECOND * near.second) for id, near in pool.similar.items()
+    known = {
+        id: level.comparable((1 - _SECOND_VECTOR_SHARE) * similarity.best + _SECOND_VECTOR_SHARE * similarity.second)
+        for id, similarity in pool.similarity_by_id.items()
     }
-    floor = min(similar.values(), default=0.0)
-    all_of_them = np.array([similar.get(row.id, floor) for row in pool.everything])
-    own = all_of_them[: len(pool.candidates)]
-    leaning: bm25.Numbers = (1 - _BEFORE - _AFTER) * own + _BEFORE * all_of_them[before] + _AFTER * all_of_them[after]
-    return leaning
+    lowest = min(known.values(), default=0.0)
+    similarities = np.array([known.get(row.id, lowest) for row in pool.rows])
+    own = similarities[: len(pool.candidates)]
+    mixed: bm25.Numbers = (
+        (1 - _PREDECESSOR_SHARE - _SUCCESSOR_SHARE) * own
+        + _PREDECESSOR_SHARE * similarities[predecessors]
+        + _SUCCESSOR_SHARE * similarities[successors]
+    )
+    return mixed
 
 
-def _words(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers:
+def _lexical_scores(pool: CandidatePool, predecessors: Positions, successors: Positions) -> bm25.Numbers:
     """Return each candidate's lexical score, the mean of the score alone and the score together with its neighbours."""
-    asked, mean = pool.question.asked, pool.question.mean_length
-    if not asked:
+    query_terms, mean_length = pool.lexical_query.terms, pool.lexical_query.mean_length
+    if not query_terms:
         return np.zeros(len(pool.candidates))
-    tf = pool.held
-    lengths = np.array([row.terms.count(" ") + 1 for row in pool.everything], dtype=np.float64)
+    tf = pool.term_frequencies
+    lengths = np.array([row.terms.count(" ") + 1 for row in pool.rows], dtype=np.float64)
     own = np.arange(len(pool.candidates))
-    has_before, has_after = before != own, after != own
-    near = bm25.normalised_scores(asked, tf[own], lengths[own], mean)
-    wide_tf = tf[own] + tf[before] * has_before[:, None] + tf[after] * has_after[:, None]
-    wide_lengths = lengths[own] + lengths[before] * has_before + lengths[after] * has_after
-    wide = bm25.normalised_scores(asked, wide_tf, wide_lengths, 3 * mean)
-    said: bm25.Numbers = np.where(has_before | has_after, (1 - _WIDE) * near + _WIDE * wide, near)
-    if not pool.similar:  # without vectors the lexical score is not scaled down
-        return said
-    trust = np.clip((near.max() - _CHANCE) / (_TELLING - _CHANCE), 0.0, 1.0)
-    return said * float(trust)
+    has_predecessor, has_successor = predecessors != own, successors != own
+    own_scores = bm25.normalised_scores(query_terms, tf[own], lengths[own], mean_length)
+    joint_tf = tf[own] + tf[predecessors] * has_predecessor[:, None] + tf[successors] * has_successor[:, None]
+    joint_lengths = lengths[own] + lengths[predecessors] * has_predecessor + lengths[successors] * has_successor
+    joint_scores = bm25.normalised_scores(query_terms, joint_tf, joint_lengths, 3 * mean_length)
+    scores: bm25.Numbers = np.where(
+        has_predecessor | has_successor,
+        (1 - _NEIGHBOURHOOD_SHARE) * own_scores + _NEIGHBOURHOOD_SHARE * joint_scores,
+        own_scores,
+    )
+    if not pool.similarity_by_id:  # without vectors the lexical score is not scaled down
+        return scores
+    scale = (own_scores.max() - _CHANCE_LEXICAL_SCORE) / (_FULL_LEXICAL_SCORE - _CHANCE_LEXICAL_SCORE)
+    return scores * float(np.clip(scale, 0.0, 1.0))
 
 
-def _likely(pool: CandidatePool) -> bm25.Numbers:
+def _priors(pool: CandidatePool) -> bm25.Numbers:
     """Return the prior of each candidate: likely to answer any query, or a query of this kind."""
     kind = expected.kind_asked(pool.query.text)
     return np.array(
         [
-            _AMOUNT * expected.amount(candidate.said)
-            + _KIND * (kind is not None and expected.says(kind, candidate.said))
+            _INFORMATIVENESS_WEIGHT * expected.amount(candidate.text_terms)
+            + _ANSWER_TYPE_WEIGHT * (kind is not None and expected.says(kind, candidate.text_terms))
             for candidate in pool.candidates
         ]
     )
 
 
-def _together(pool: CandidatePool) -> bm25.Numbers:
+def _proximities(pool: CandidatePool) -> bm25.Numbers:
     """Return for each candidate the share of the query that occurs within one window of its terms."""
-    held = (pool.held[: len(pool.candidates)] > 0).sum(axis=1)
-    asked = pool.question.asked
+    distinct_terms = (pool.term_frequencies[: len(pool.candidates)] > 0).sum(axis=1)
+    query_terms = pool.lexical_query.terms
     return np.array(
         [
-            together(asked, candidate.terms.split(" ")) if terms > 1 else 0.0
-            for candidate, terms in zip(pool.candidates, held, strict=True)
+            proximity(query_terms, candidate.terms.split(" ")) if count > 1 else 0.0
+            for candidate, count in zip(pool.candidates, distinct_terms, strict=True)
         ]
     )
 
 
-def _rank_by_words(candidates: list[Candidate]) -> None:
-    matching = sorted((c for c in candidates if c.words > 0), key=lambda c: (-c.words, c.id))
+def _set_lexical_ranks(candidates: list[Candidate]) -> None:
+    matching = sorted((c for c in candidates if c.lexical_score > 0), key=lambda c: (-c.lexical_score, c.id))
     for rank, candidate in enumerate(matching, start=1):
         candidate.ranks["words"] = rank
 
 
-def _lean_on_sessions(candidates: list[Candidate]) -> None:
+def _boost_sessions(candidates: list[Candidate]) -> None:
     """Raise the scores of a session's candidates in proportion to the best score in that session."""
     best: dict[str, float] = {}
     for candidate in candidates:
         session = candidate.session_id or candidate.id
         best[session] = max(best.get(session, candidate.score), candidate.score)
     for candidate in candidates:
-        candidate.score += _SESSION * best[candidate.session_id or candidate.id]
+        candidate.score += _SESSION_BOOST * best[candidate.session_id or candidate.id]
 
 
-# In terms, about one sentence. Windows of 4 to 16 differed by less than a hundredth.
-WINDOW = 12
-
-
-def together(asked: Sequence[QueryTerm], terms: Sequence[str]) -> float:
-    """Return the largest weight of distinct `asked` terms within WINDOW of `terms`, as a share of their total weight.
+def proximity(query_terms: Sequence[QueryTerm], terms: Sequence[str]) -> float:
+    """Return the largest weight of distinct query terms within WINDOW of `terms`, as a share of their total weight.
 
     A single matching term gives 0. `terms` are those of a text, in order.
     """
-    weights = {ask.term: ask.idf for ask in asked}
-    beginnings = tuple(ask.term for ask in asked if ask.is_prefix)
+    weights = {query_term.term: query_term.idf for query_term in query_terms}
+    prefixes = tuple(query_term.term for query_term in query_terms if query_term.is_prefix)
     best = 0.0
-    recent: dict[str, int] = {}  # last position of each query term
-    for place, term in enumerate(terms):
+    last_positions: dict[str, int] = {}  # of each query term
+    for position, term in enumerate(terms):
         if term not in weights:
-            if not (beginnings and term.startswith(beginnings)):
+            if not (prefixes and term.startswith(prefixes)):
                 continue
-            term = next(beginning for beginning in beginnings if term.startswith(beginning))
-        recent[term] = place
-        near = [weights[other] for other, at in recent.items() if place - at <= WINDOW]
+            term = next(prefix for prefix in prefixes if term.startswith(prefix))
+        last_positions[term] = position
+        near = [weights[other] for other, last in last_positions.items() if position - last <= WINDOW]
         if len(near) > 1:
             best = max(best, sum(near))
-    possible = sum(weights.values())
-    return best / possible if possible else 0.0
+    total = sum(weights.values())
+    return best / total if total else 0.0

@@ -21,33 +21,35 @@ from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.levels import Level, level_of
 from memory.retrieval.types import Query
 
+# Ranks 21 to 60.
 _BACKGROUND = slice(20, 60)
 # Weight of names and numbers: they add evidence if a candidate contains them, and reduce it if none does. The effect is
 # proportional to their share of the query. They carry information that a cosine does not, while other shared terms
 # carry little.
-_NAMES = 0.9
+_NAME_WEIGHT = 0.9
 # German capitalises every noun, so a capital is half as informative.
-_NAMES_IN_GERMAN = 0.45
+_NAME_WEIGHT_IN_GERMAN = 0.45
 # A capitalised word at the start of a sentence need not be a name.
-_BEGINNING = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
+_SENTENCE_START = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
 # A candidate without a shared term is dropped if its similarity is less than this share of the way from unrelated to
 # relevant.
-_HARDLY = 0.65
-# Minimum lexical score if the index could not be queried.
-_WORDS_ALONE = 0.4
+_MIN_SIMILARITY_SHARE = 0.65
+# Minimum lexical score, from 0 to 1, if the index could not be queried.
+_MIN_LEXICAL_SCORE = 0.4
 
 
-def evidence(question: str, similarities: Sequence[float], level: Level) -> float:
+def evidence(text: str, similarities: Sequence[float], level: Level) -> float:
     """Return the best comparable cosine plus its margin over the mean of ranks 21 to 60, reduced for foreign languages.
 
-    `similarities` are cosines, sorted, highest first. The reduction is `level.foreign` for queries that are not in English.
+    `text` is the query and `similarities` are cosines, highest first. The reduction is `level.foreign` for queries that
+    are not in English.
     """
     if not similarities:
         return 0.0
-    filled = [*similarities[: _BACKGROUND.stop], *[level.unrelated] * (_BACKGROUND.stop - len(similarities))]
-    others = [level.comparable(cosine) for cosine in filled[_BACKGROUND]]
-    foreign = level.foreign if detect_language(question) != "english" else 0.0
-    return 2 * level.comparable(filled[0]) - sum(others) / len(others) - foreign
+    cosines = [*similarities[: _BACKGROUND.stop], *[level.unrelated] * (_BACKGROUND.stop - len(similarities))]
+    background = [level.comparable(cosine) for cosine in cosines[_BACKGROUND]]
+    foreign = level.foreign if detect_language(text) != "english" else 0.0
+    return 2 * level.comparable(cosines[0]) - sum(background) / len(background) - foreign
 
 
 def relevance_filter(
@@ -60,8 +62,8 @@ def relevance_filter(
     """
     if pool.is_lexical_only:
         # Without cosines no threshold applies, whatever the strategy.
-        says_little = max((c.words for c in pool.candidates), default=0.0) < _WORDS_ALONE
-        return lambda candidate: says_little
+        is_too_low = max((c.lexical_score for c in pool.candidates), default=0.0) < _MIN_LEXICAL_SCORE
+        return lambda candidate: is_too_low
     conf = settings.CATO.vector_store
     if rising or conf.dynamic_threshold:
         return _below(rising_threshold(query))
@@ -71,9 +73,9 @@ def relevance_filter(
     if each:
         return _below(level.similarity)
     # A query of stop words only ("and when was that?") has no terms and recalls nothing.
-    asks = bool(pool.question.asked)
-    silent = not asks or evidence(query.text, pool.similarities, level) + _name_evidence(pool) < level.evidence
-    return lambda candidate: silent or _is_chance_hit(candidate, level)
+    has_terms = bool(pool.lexical_query.terms)
+    is_below = not has_terms or evidence(query.text, pool.similarities, level) + _name_evidence(pool) < level.evidence
+    return lambda candidate: is_below or _is_chance_hit(candidate, level)
 
 
 def _is_chance_hit(candidate: Candidate, level: Level) -> bool:
@@ -81,9 +83,9 @@ def _is_chance_hit(candidate: Candidate, level: Level) -> bool:
 
     In a small store such a candidate can rank high only for lack of others.
     """
-    if candidate.is_pinned or candidate.similarity is None or candidate.words:
+    if candidate.is_pinned or candidate.similarity is None or candidate.lexical_score:
         return False
-    return candidate.similarity < level.unrelated + _HARDLY * (level.similarity - level.unrelated)
+    return candidate.similarity < level.unrelated + _MIN_SIMILARITY_SHARE * (level.similarity - level.unrelated)
 
 
 def _name_evidence(pool: CandidatePool) -> float:
@@ -92,21 +94,21 @@ def _name_evidence(pool: CandidatePool) -> float:
     A name that no candidate contains gets the weight of an unknown term, even if it is common in other spaces.
     Otherwise the weight would reveal that it occurs there.
     """
-    asked = pool.question.asked
-    beginnings = frozenset(_BEGINNING.findall(pool.query.text))
-    is_name = np.array([_is_name(ask.word, beginnings) for ask in asked], dtype=bool)
+    query_terms = pool.lexical_query.terms
+    sentence_starts = frozenset(_SENTENCE_START.findall(pool.query.text))
+    is_name = np.array([_is_name(query_term.word, sentence_starts) for query_term in query_terms], dtype=bool)
     if not is_name.any() or not pool.candidates:
         return 0.0
-    held = pool.held[: len(pool.candidates)] > 0
-    said = np.array([ask.idf for ask in asked])
-    weights = np.where(is_name & ~held.any(axis=0), pool.question.unseen_idf, said)
-    names = weights * is_name
-    weight = _NAMES_IN_GERMAN if detect_language(pool.query.text) == "german" else _NAMES
-    return weight * float(2 * (held @ names).max() - names.sum()) / float(weights.sum())
+    contains = pool.term_frequencies[: len(pool.candidates)] > 0
+    idfs = np.array([query_term.idf for query_term in query_terms])
+    weights = np.where(is_name & ~contains.any(axis=0), pool.lexical_query.unseen_idf, idfs)
+    name_weights = weights * is_name
+    factor = _NAME_WEIGHT_IN_GERMAN if detect_language(pool.query.text) == "german" else _NAME_WEIGHT
+    return factor * float(2 * (contains @ name_weights).max() - name_weights.sum()) / float(weights.sum())
 
 
-def _is_name(word: str, beginnings: frozenset[str]) -> bool:
-    return any(char.isdigit() for char in word) or (word[:1].isupper() and word not in beginnings)
+def _is_name(word: str, sentence_starts: frozenset[str]) -> bool:
+    return any(char.isdigit() for char in word) or (word[:1].isupper() and word not in sentence_starts)
 
 
 def rising_threshold(query: Query) -> float:

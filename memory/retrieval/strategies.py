@@ -95,7 +95,7 @@ def _diversify(ranked: _RankedPool, limit: int) -> list[Candidate]:
     query = ranked.pool.query
     if query.keep_duplicates:
         return ranked.order[:limit]
-    if not query.is_spread:
+    if not query.limits_sources:
         return deduplicate(ranked.order, limit)
     order = spread(ranked.order, limit, passes=lambda candidate: not ranked.is_below(candidate))
     return order if ranked.pool.is_lexical_only else without_near_duplicates(order, query)

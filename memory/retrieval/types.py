@@ -88,7 +88,7 @@ class Query:
     meanwhile. `conversation_length` is a number of messages, 0 outside a conversation.
 
     `exclude` is never returned and `pinned` is always a candidate. Near-duplicates are dropped unless `keep_duplicates`.
-    `is_spread` limits the share of one author or document while other hits pass the gate.
+    `limits_sources` limits the share of one author or document while other hits pass the gate.
     """
 
     text: str
@@ -102,7 +102,7 @@ class Query:
     conversation_length: int = 0
     filters: Filter | None = None
     keep_duplicates: bool = False
-    is_spread: bool = False
+    limits_sources: bool = False
 
     @property
     def vector(self) -> NDArray[np.float32] | None:

@@ -22,28 +22,29 @@ SimilarityById = dict[str, Similarities]  # exchanges, by their hexadecimal ids
 
 # These threads only wait for the query vector and the Chroma server. They never use the database.
 _threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nearest")
-# An exchange of ordinary length has up to three vectors, which tend to be similar.
-_VECTORS_AN_EXCHANGE = 2.5
+# Number of vectors to request per exchange. One of ordinary length has up to three, which tend to be similar.
+_VECTORS_PER_EXCHANGE = 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class PendingVectorSearch:
     """A running query to several collections, one thread per collection, which starts once the query is embedded.
 
-    Each item of `coming` holds a collection's primary key, its name and the future of its answer.
+    Each item of `answers` holds a collection's primary key, its name and the future of its answer. `search` searches
+    one collection by name.
     """
 
     count: int
-    ask: Callable[[str], list[ScoredId]]
-    coming: list[tuple[int, str, Future[list[ScoredId]]]]
+    search: Callable[[str], list[ScoredId]]
+    answers: list[tuple[int, str, Future[list[ScoredId]]]]
 
-    def found(self) -> SimilarityById:
+    def wait(self) -> SimilarityById:
         """Wait for all collections and return the same result, with the same errors, as `nearest`."""
         pairs: list[ScoredId] = []
         missing: list[store.CollectionMissingError] = []
-        for key, name, answer in self.coming:
+        for key, name, answer in self.answers:
             try:
-                pairs += self._of(key, name, answer)
+                pairs += self._answer_of(key, name, answer)
             except store.CollectionMissingError as error:
                 # A missing collection is an error only if it contained vectors.
                 if jobs.requeue(EmbeddingJob.objects.filter(collection=key, state=Job.State.DONE)):
@@ -52,9 +53,9 @@ class PendingVectorSearch:
             raise missing[0]
         # Return the same number of hits for several spaces as for one. Each candidate adds the cost of reading and
         # scoring it and its neighbours.
-        return _exchanges(_nearest_first(pairs)[: _vectors(self.count)], self.count)
+        return _similarities(_nearest_first(pairs)[: _vector_count(self.count)], self.count)
 
-    def _of(self, key: int, name: str, answer: Future[list[ScoredId]]) -> list[ScoredId]:
+    def _answer_of(self, key: int, name: str, answer: Future[list[ScoredId]]) -> list[ScoredId]:
         try:
             return answer.result()
         except store.CollectionMissingError:
@@ -62,19 +63,19 @@ class PendingVectorSearch:
             current = Collection.objects.values_list("name", flat=True).get(pk=key)
             if current == name:
                 raise
-            return self.ask(current)
+            return self.search(current)
 
 
 def search_async(query: Query, count: int, where: dict[str, Any] | None = None) -> PendingVectorSearch:
-    """Query all collections concurrently and return at once; `found` waits for the results."""
+    """Query all collections concurrently and return at once; `wait` returns the results."""
 
-    def ask(collection: str) -> list[ScoredId]:
+    def search(collection: str) -> list[ScoredId]:
         vector = query.vector
-        return [] if vector is None else store.query(collection, vector, _vectors(count), where)
+        return [] if vector is None else store.query(collection, vector, _vector_count(count), where)
 
     collections = Collection.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
     names = collections.values_list("pk", "name")
-    return PendingVectorSearch(count, ask, [(key, name, _threads.submit(ask, name)) for key, name in names])
+    return PendingVectorSearch(count, search, [(key, name, _threads.submit(search, name)) for key, name in names])
 
 
 def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> SimilarityById:
@@ -83,7 +84,7 @@ def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> Si
     The exchanges of a missing collection are queued for embedding. Raises VectorStoreUnavailableError and
     VectorStoreDisabledError.
     """
-    return search_async(query, count, where).found()
+    return search_async(query, count, where).wait()
 
 
 def exact_similarities(query: Query, ids: Iterable[str], count: int) -> SimilarityById:
@@ -93,7 +94,7 @@ def exact_similarities(query: Query, ids: Iterable[str], count: int) -> Similari
     """
     if query.vector is None:
         return {}
-    held: dict[str, list[str]] = defaultdict(list)
+    ids_by_collection: dict[str, list[str]] = defaultdict(list)
     embeddings = EmbeddingJob.objects.filter(
         exchange_id__in=[uuid.UUID(id) for id in ids],
         generation=query.generation,
@@ -101,27 +102,28 @@ def exact_similarities(query: Query, ids: Iterable[str], count: int) -> Similari
     )
     rows = embeddings.values_list("collection__name", "exchange_id", "version", "parts")
     for collection, exchange_id, version, parts in rows:
-        held[collection] += vector_ids(exchange_id, version, parts)
-    weigh = partial(store.similarities, query.vector)
-    pairs = [pair for found in in_parallel(weigh, held.keys(), held.values()) for pair in found]
-    return _exchanges(_nearest_first(pairs), count)
+        ids_by_collection[collection] += vector_ids(exchange_id, version, parts)
+    compare = partial(store.similarities, query.vector)
+    answers = in_parallel(compare, ids_by_collection.keys(), ids_by_collection.values())
+    pairs = [pair for answer in answers for pair in answer]
+    return _similarities(_nearest_first(pairs), count)
 
 
 def in_parallel(
-    ask: Callable[[str, list[str]], R], collections: Iterable[str], ids: Iterable[list[str]]
+    call: Callable[[str, list[str]], R], collections: Iterable[str], ids: Iterable[list[str]]
 ) -> Iterator[R]:
-    """Call `ask` with each collection and its vector ids concurrently; yield the results in the order of `collections`."""
-    return _threads.map(ask, collections, ids)
+    """Call the function with each collection and its vector ids concurrently; yield the results in the order of `collections`."""
+    return _threads.map(call, collections, ids)
 
 
-def _vectors(count: int) -> int:
-    return int(_VECTORS_AN_EXCHANGE * count)
+def _vector_count(count: int) -> int:
+    return int(_VECTORS_PER_EXCHANGE * count)
 
 
 def _nearest_first(pairs: list[ScoredId]) -> list[ScoredId]:
     return sorted(pairs, key=itemgetter(1), reverse=True)
 
 
-def _exchanges(nearest_first: list[ScoredId], limit: int) -> SimilarityById:
+def _similarities(nearest_first: list[ScoredId], limit: int) -> SimilarityById:
     best = best_by_exchange(nearest_first)
     return {id: best[id] for id in sorted(best, key=lambda id: (-best[id].best, id))[:limit]}
