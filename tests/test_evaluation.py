@@ -100,7 +100,7 @@ def test_a_chat_model_that_returns_no_questions_stops_the_evaluation(statements,
     endpoint.script("eval", answer=" ")
     model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
 
-    with pytest.raises(CommandError, match="nothing to ask for"):
+    with pytest.raises(CommandError, match="nothing to search for"):
         call_command("memory_eval", "--sample", "2")
 
 
@@ -129,16 +129,16 @@ def test_an_impossible_evaluation_is_explained(statements, arguments, sentence):
 
 
 def test_an_empty_store_is_not_evaluated(memory):
-    with pytest.raises(CommandError, match="nothing to ask for yet"):
+    with pytest.raises(CommandError, match="nothing to search for yet"):
         call_command("memory_eval")
 
 
 def test_questions_omit_the_rarest_words(statements):
     fact = statements[0].user_message
-    fewer = paraphrase_offline(fact)
+    question = paraphrase_offline(fact)
 
-    assert 0 < len(fewer.split()) < len(fact.split())
-    assert set(fewer.split()) <= set(fact.split())
+    assert 0 < len(question.split()) < len(fact.split())
+    assert set(question.split()) <= set(fact.split())
 
 
 @pytest.fixture
@@ -155,10 +155,10 @@ def test_calibrate_fits_the_gate_and_reset_restores_the_default(conversations, c
     active = generations.active_generation()
     shipped = levels.level_of(active.provider, active.model)
 
-    tried = run("calibrate", capsys, "--dry-run")
-    assert "calibrated on 60 exchanges" in tried
-    assert "  previous" in tried
-    assert "Nothing was changed." in tried
+    dry_run = run("calibrate", capsys, "--dry-run")
+    assert "calibrated on 60 exchanges" in dry_run
+    assert "  previous" in dry_run
+    assert "Nothing was changed." in dry_run
     assert not Calibration.objects.exists()
 
     output = run("calibrate", capsys)
@@ -172,7 +172,7 @@ def test_calibrate_fits_the_gate_and_reset_restores_the_default(conversations, c
     assert levels.level_of(active.provider, active.model) == shipped
 
 
-def test_a_calibrated_gate_opens_for_paraphrases_and_not_for_small_talk(memory, alice, conversations, capsys):
+def test_a_calibrated_gate_passes_paraphrases_and_rejects_small_talk(memory, alice, conversations, capsys):
     run("calibrate", capsys)
     stored = {row.key for row in EXCHANGES[:60]}
     questions = [question for question, key in (*IN_OTHER_WORDS, *NAMES_ONLY) if key in stored]
@@ -187,7 +187,7 @@ def test_a_calibrated_gate_opens_for_paraphrases_and_not_for_small_talk(memory, 
 
 def test_calibrate_can_be_limited_to_the_exchanges_of_a_person(memory, conversations, capsys):
     PersonFactory(name="Bob Team")
-    with pytest.raises(CommandError, match="There are 0 exchanges in the index"):
+    with pytest.raises(CommandError, match="Calibration needs at least 30 indexed exchanges; there are 0"):
         call_command("calibrate", "--user", "Bob Team")
     assert "calibrated on 60 exchanges" in run("calibrate", capsys, "--user", "Alice Owner", "--dry-run")
 
@@ -196,7 +196,7 @@ def test_calibrate_requires_enough_exchanges(memory, alice):
     exchange(alice, "The greenhouse key hangs behind the clock.")
     memory.index_pending()
 
-    with pytest.raises(CommandError, match="There are 1 exchanges in the index; a level can be fitted from 30 on"):
+    with pytest.raises(CommandError, match="Calibration needs at least 30 indexed exchanges; there are 1"):
         call_command("calibrate")
 
 
@@ -205,25 +205,25 @@ def test_single_exchanges_have_no_follow_ups_for_calibration(memory, alice):
         exchange(alice, f"Room {number} gets a key of its own.")
     memory.index_pending()
 
-    with pytest.raises(CommandError, match="0 have others said beside them"):
+    with pytest.raises(CommandError, match="0 have neighbours"):
         call_command("calibrate")
 
 
-strengths = st.lists(st.integers(0, 200).map(lambda hundredths: hundredths / 100), min_size=1, max_size=40)
+evidence_values = st.lists(st.integers(0, 200).map(lambda hundredths: hundredths / 100), min_size=1, max_size=40)
 
 
-@given(answered=strengths, unanswered=strengths)
-def test_the_threshold_meets_both_aims_if_possible_and_otherwise_balances_them(answered, unanswered):
-    chosen = calibration.best_level(answered, unanswered)
-    met = chosen.keeps >= calibration.KEEP and chosen.silences >= calibration.SILENCE
+@given(answered=evidence_values, unanswered=evidence_values)
+def test_the_threshold_meets_both_targets_if_possible_and_otherwise_balances_them(answered, unanswered):
+    chosen = calibration.choose_threshold(answered, unanswered)
+    met = chosen.passed >= calibration.MIN_PASSED and chosen.rejected >= calibration.MIN_REJECTED
 
-    for level in {*answered, *unanswered, 0.0, 3.0}:
-        kept_share = sum(strength >= level for strength in answered) / len(answered)
-        silences = sum(strength < level for strength in unanswered) / len(unanswered)
-        if kept_share >= calibration.KEEP and silences >= calibration.SILENCE:
+    for threshold in {*answered, *unanswered, 0.0, 3.0}:
+        passed = sum(evidence >= threshold for evidence in answered) / len(answered)
+        rejected = sum(evidence < threshold for evidence in unanswered) / len(unanswered)
+        if passed >= calibration.MIN_PASSED and rejected >= calibration.MIN_REJECTED:
             assert met
         elif not met:
-            assert kept_share + silences <= chosen.keeps + chosen.silences + 1e-9
+            assert passed + rejected <= chosen.passed + chosen.rejected + 1e-9
 
 
 def stats_page(person) -> str:
@@ -233,7 +233,7 @@ def stats_page(person) -> str:
     return html.unescape(answer.content.decode())
 
 
-def evaluated(recall: float, strategy: str, run: uuid.UUID, **fields) -> Evaluation:
+def store_evaluation(recall: float, strategy: str, run: uuid.UUID, **fields) -> Evaluation:
     fields = {"questions": 50, "rephrased_by": "gpt-small", "k": 5, "empty": 0.1, "median_ms": 12.3} | fields
     return Evaluation.objects.create(run=run, strategy=strategy, recall=recall, **fields)
 
@@ -241,10 +241,10 @@ def evaluated(recall: float, strategy: str, run: uuid.UUID, **fields) -> Evaluat
 def test_the_stats_page_plots_the_last_twelve_runs_with_their_figures(alice, chroma):
     for number in range(14):
         run = uuid.uuid4()
-        evaluated(0.5 + number / 100, "default", run)
-        evaluated(0.7 + number / 100, "hybrid", run)
-    evaluated(0.111, "hybrid", uuid.uuid4(), k=10)
-    evaluated(0.9, "hybrid", uuid.uuid4())
+        store_evaluation(0.5 + number / 100, "default", run)
+        store_evaluation(0.7 + number / 100, "hybrid", run)
+    store_evaluation(0.111, "hybrid", uuid.uuid4(), k=10)
+    store_evaluation(0.9, "hybrid", uuid.uuid4())
 
     page = stats_page(alice)
 
@@ -261,7 +261,7 @@ def test_the_stats_page_plots_the_last_twelve_runs_with_their_figures(alice, chr
     assert "asked for by gpt-small" in page
 
 
-def test_the_stats_page_omits_evaluation_without_runs(alice, chroma):
+def test_the_stats_page_omits_the_evaluation_without_runs(alice, chroma):
     assert "Retrieval quality" not in stats_page(alice)
 
 
@@ -286,10 +286,10 @@ def test_the_stats_page_shows_the_gate_and_its_origin(alice, chroma, settings):
 
 
 def test_the_stats_page_shows_how_often_exchanges_are_recalled(alice, chroma):
-    output = exchange(alice, "The key hangs behind the clock.", turn_id=uuid.uuid4())
+    recalled = exchange(alice, "The key hangs behind the clock.", turn_id=uuid.uuid4())
     answered_exchange = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
     RecallLogEntry.objects.create(
-        turn_id=answered_exchange.turn_id, exchange=output, rank=1, score=1, strategy="hybrid", reason=""
+        turn_id=answered_exchange.turn_id, exchange=recalled, rank=1, score=1, strategy="hybrid", reason=""
     )
 
     page = stats_page(alice)

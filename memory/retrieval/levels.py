@@ -11,9 +11,9 @@ from memory.models import Calibration
 class Level:
     """The cosines that count as relevant and unrelated for one embedding model.
 
-    `evidence` is the minimum of cosine plus margin. `similarity` is the minimum cosine for strategies that gate each
-    hit. `unrelated` is the cosine of two unrelated texts. `foreign` is subtracted from the evidence of queries that are
-    not in English. A model trained on English alone rates texts of another language as similar because of the language.
+    `evidence` is the minimum of the comparable cosine plus its margin. `similarity` is the minimum cosine for strategies
+    that gate each hit. `unrelated` is the cosine of two unrelated texts. `foreign` is subtracted from the evidence of
+    queries that are not in English: a model trained on English only rates all texts of another language as similar.
     `offset` and `factor` map the model's cosines to the range of all-MiniLM-L6-v2, for which fusion and gate are tuned.
     """
 
@@ -29,8 +29,8 @@ class Level:
         return (cosine - self.offset) * self.factor
 
 
-# The local model's values are measured (docs/retrieval.md). The others are derived from published cosine distributions,
-# and `calibrate` replaces them.
+# The values of all-MiniLM-L6-v2 are measured (docs/retrieval.md). The others are derived from published cosine
+# distributions; `calibrate` replaces their `evidence`.
 LEVELS = {
     "all-MiniLM-L6-v2": Level(evidence=0.5, similarity=0.26, unrelated=0.03, foreign=0.28),
     "multilingual-e5-small": Level(evidence=0.5, similarity=0.8, unrelated=0.74, offset=0.74, factor=5.0),
@@ -47,7 +47,7 @@ def shipped_level(model: str) -> Level:
 
 
 def level_of(provider: str, model: str) -> Level:
-    """Return the level of this model, with the calibrated threshold if `calibrate` ran on this store."""
+    """Return the level of this model, with the fitted `evidence` if `calibrate` ran on this store."""
     shipped = shipped_level(model)
     fitted = Calibration.objects.filter(provider=provider, model=model).values_list("threshold", flat=True).first()
     return shipped if fitted is None else replace(shipped, evidence=fitted)

@@ -203,7 +203,7 @@ def _hits_above_gate(ranking: RankedHits) -> list[Hit]:
 
 def _search_and_note(messages: list[str], options: RecallOptions, notes: set[str]) -> RankedHits:
     conf = settings.CATO.vector_store
-    query = _build_query(messages, options, limit=3 * conf.context_results, is_spread=True)
+    query = _build_query(messages, options, limit=3 * conf.context_results, limits_sources=True)
     ranking = _rank(query, conf.retrieval_strategy)
     notes.add(_note(ranking))
     return ranking
@@ -224,7 +224,12 @@ def _rank(query: Query, strategy_name: str) -> RankedHits:
 
 
 def _build_query(
-    messages: Sequence[str], options: RecallOptions, *, limit: int, now: datetime | None = None, is_spread: bool = False
+    messages: Sequence[str],
+    options: RecallOptions,
+    *,
+    limit: int,
+    now: datetime | None = None,
+    limits_sources: bool = False,
 ) -> Query:
     active = generations.active_generation()
     person_feedback = feedback.feedback_of(options.person_id) if options.person_id else feedback.NO_FEEDBACK
@@ -239,5 +244,5 @@ def _build_query(
         pinned=person_feedback.pinned,
         conversation_length=options.conversation_length,
         filters=options.filters,
-        is_spread=is_spread,
+        limits_sources=limits_sources,
     )

@@ -41,7 +41,7 @@ class Command(StoreCommand):
             self.stdout.write("Nothing was changed.")
             return
         memory.save_threshold(result)
-        self.stdout.write(f"The threshold is now {result.chosen.level:.3f}; --reset restores the default.")
+        self.stdout.write(f"The threshold is now {result.chosen.threshold:.3f}; --reset restores the default.")
 
 
 def _table(result: CalibrationResult) -> str:
@@ -49,10 +49,12 @@ def _table(result: CalibrationResult) -> str:
         f"{result.provider}/{result.model}, calibrated on {result.sample:,} exchanges.",
         f"{'threshold':>9} {'passes':>8} {'rejects':>8}",
     ]
-    lines += [_line(row, "  chosen" if row.level == round(result.chosen.level, 3) else "") for row in result.table]
+    lines += [
+        _line(row, "  chosen" if row.threshold == round(result.chosen.threshold, 3) else "") for row in result.table
+    ]
     lines += ["", _line(result.before, "  previous"), _line(result.chosen, "  chosen")]
     return "\n".join(lines)
 
 
 def _line(row: ThresholdStats, note: str = "") -> str:
-    return f"{row.level:>9.3f} {row.keeps:>8.1%} {row.silences:>8.1%}{note}"
+    return f"{row.threshold:>9.3f} {row.passed:>8.1%} {row.rejected:>8.1%}{note}"

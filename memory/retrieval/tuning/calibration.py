@@ -1,9 +1,10 @@
 """Fit the relevance threshold on the stored exchanges, for the active embedding model.
 
-A question with an answer is the second half of a sentence of an exchange that is excluded from the search. Its
-neighbours are the answer, about as near as an answer is to a rephrased question. If its own exchange were included, the
-search would find the same words, and a gate fitted on that rejected two thirds and more of real questions when
-measured. Questions without an answer are the same question with its whole session excluded, and small talk.
+A question with an answer is the second half of a sentence of an exchange that is excluded from the search. The
+neighbours of the exchange are the answer; they are about as similar as an answer is to a rephrased question. If the
+exchange itself were included, the search would find the same words. Measured: a gate fitted on that rejected at least
+two thirds of real questions. Questions without an answer are the same questions with the whole session excluded, and
+small talk.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from memory.retrieval import gate, levels
 from memory.retrieval.candidates import gather_candidates
 from memory.retrieval.tuning.sampling import sample_exchanges
 from memory.retrieval.types import Query
-from memory.spaces import access as who
+from memory.spaces import access
 from memory.spaces.access import SpaceIds
 
+# Numbers of exchanges: at most so many are sampled, and at least so many are needed.
 SAMPLE = 200
 MIN_EXCHANGES = 30
-KEEP, SILENCE = 0.85, 0.90
+# Minimum shares of the answered questions that pass the gate, and of the unanswered ones that it rejects.
+MIN_PASSED, MIN_REJECTED = 0.85, 0.90
 
 SMALL_TALK = (
     "Hi there", "Good morning!", "How are you today?", "Thanks a lot", "Thank you, that helped", "Okay", "Perfect, go on",
@@ -41,23 +44,25 @@ SMALL_TALK = (
     "Hallo!", "Guten Morgen", "Danke dir", "Alles klar", "Bis morgen", "Bonjour", "Merci beaucoup", "Hola", "Muchas gracias",
 )  # fmt: skip
 
-_READ = 2000
+# Characters of a message from which a question is made.
+_MAX_CHARS = 2000
 _MAX_NEIGHBOURS = 1000
-_WANTED = 5
+# Limit of hits of a query. The evidence depends on the candidates, of which there are more.
+_LIMIT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdStats:
-    """The effect of a threshold: the shares of answered questions it passes, and of unanswered ones it rejects."""
+    """The effect of a threshold: the shares of answered questions that pass, and of unanswered ones that it rejects."""
 
-    level: float
-    keeps: float
-    silences: float
+    threshold: float
+    passed: float
+    rejected: float
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationResult:
-    """The chosen and the previous threshold with their effects, and others around them for a table."""
+    """The chosen and the previous threshold with their effects, and a table of thresholds around the chosen one."""
 
     provider: str
     model: str
@@ -80,13 +85,13 @@ class CurrentThreshold:
 def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
     """Fit the threshold on at most SAMPLE exchanges of `spaces` (None: all, each searched as its owner); save nothing.
 
-    Raises InvalidInputError if the index has fewer than LEAST exchanges, or fewer than LEAST with neighbours, and
-    VectorStoreUnavailableError.
+    Raises InvalidInputError if the sample has fewer than MIN_EXCHANGES exchanges, or fewer than MIN_EXCHANGES with
+    neighbours, and VectorStoreUnavailableError.
     """
     exchanges = sample_exchanges(SAMPLE, spaces)
     if len(exchanges) < MIN_EXCHANGES:
         raise InvalidInputError(
-            f"There are {len(exchanges)} exchanges in the index; a level can be fitted from {MIN_EXCHANGES} on."
+            f"Calibration needs at least {MIN_EXCHANGES} indexed exchanges; there are {len(exchanges)}."
         )
     active = generations.active_generation()
     level = levels.level_of(active.provider, active.model)
@@ -94,7 +99,7 @@ def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
     unanswered: list[float] = []
     for exchange in exchanges:
         text = probe_text(exchange)
-        readable = who.readable_space_ids(exchange.owner_id) if spaces is None else spaces
+        readable = access.readable_space_ids(exchange.owner_id) if spaces is None else spaces
         neighbours = _neighbours(exchange)
         if not text:
             continue
@@ -103,29 +108,29 @@ def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
         unanswered.append(_evidence(text, readable, {exchange.id, *neighbours}, level))
     if len(answered) < MIN_EXCHANGES:
         raise InvalidInputError(
-            f"Of {len(exchanges)} exchanges drawn, {len(answered)} have others said beside them that could answer; "
-            f"a level can be fitted from {MIN_EXCHANGES} on."
+            f"Of {len(exchanges)} sampled exchanges, {len(answered)} have neighbours in their session or document. "
+            f"Calibration needs at least {MIN_EXCHANGES}."
         )
-    readable = who.readable_space_ids(exchanges[0].owner_id) if spaces is None else spaces
+    readable = access.readable_space_ids(exchanges[0].owner_id) if spaces is None else spaces
     unanswered += [_evidence(text, readable, set(), level) for text in SMALL_TALK]
-    chosen = best_level(answered, unanswered)
-    steps = [round(chosen.level + step / 20, 3) for step in range(-4, 5)]
+    chosen = choose_threshold(answered, unanswered)
+    steps = [round(chosen.threshold + step / 20, 3) for step in range(-4, 5)]
     return CalibrationResult(
         provider=active.provider,
         model=active.model,
         sample=len(exchanges),
         chosen=chosen,
-        before=_row(level.evidence, answered, unanswered),
-        table=[_row(step, answered, unanswered) for step in steps],
+        before=_threshold_stats(level.evidence, answered, unanswered),
+        table=[_threshold_stats(step, answered, unanswered) for step in steps],
     )
 
 
-def save_threshold(found: CalibrationResult) -> Calibration:
+def save_threshold(fitted: CalibrationResult) -> Calibration:
     """Use the fitted threshold, in place of an earlier one of the same model."""
     return Calibration.objects.update_or_create(
-        provider=found.provider,
-        model=found.model,
-        defaults={"threshold": found.chosen.level, "sample": found.sample},
+        provider=fitted.provider,
+        model=fitted.model,
+        defaults={"threshold": fitted.chosen.threshold, "sample": fitted.sample},
     )[0]
 
 
@@ -150,43 +155,44 @@ def current_threshold() -> CurrentThreshold:
     return CurrentThreshold(level.evidence, "fitted", fitted.at, fitted.sample)
 
 
-def best_level(answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
-    """Return the threshold that passes at least KEEP of the answered and rejects SILENCE of the unanswered.
+def choose_threshold(answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
+    """Return the threshold that passes MIN_PASSED of the answered and rejects MIN_REJECTED of the unanswered.
 
-    Among several, and if none does, the one with the best balanced accuracy (the mean of both shares) is returned.
+    The arguments are the evidence of each question. Among several thresholds, or if none does both, the one with the
+    best balanced accuracy (the mean of both shares) is returned.
     """
-    strengths = sorted({*answered, *unanswered})
-    levels = [strengths[0], *(round((low + high) / 2, 4) for low, high in pairwise(strengths))]
-    rows = [_row(level, answered, unanswered) for level in levels]
-    good = [row for row in rows if row.keeps >= KEEP and row.silences >= SILENCE]
-    return max(good or rows, key=lambda row: row.keeps + row.silences)
+    values = sorted({*answered, *unanswered})
+    thresholds = [values[0], *(round((low + high) / 2, 4) for low, high in pairwise(values))]
+    rows = [_threshold_stats(threshold, answered, unanswered) for threshold in thresholds]
+    sufficient = [row for row in rows if row.passed >= MIN_PASSED and row.rejected >= MIN_REJECTED]
+    return max(sufficient or rows, key=lambda row: row.passed + row.rejected)
 
 
 def probe_text(exchange: Exchange) -> str:
     """Return the second half of the message's longest sentence, or ""."""
-    text = exchange.user_message[:_READ]
+    text = exchange.user_message[:_MAX_CHARS]
     longest = max((text[s.start : s.end] for s in sentences(text, 0, len(text))), key=len, default="")
     words = longest.split()
     return " ".join(words[len(words) // 2 :]) if len(words) > 1 else longest[len(longest) // 2 :]
 
 
-def _row(level: float, answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
-    keeps = sum(strength >= level for strength in answered) / len(answered)
-    silences = sum(strength < level for strength in unanswered) / len(unanswered)
-    return ThresholdStats(level, keeps, silences)
+def _threshold_stats(threshold: float, answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
+    passed = sum(evidence >= threshold for evidence in answered) / len(answered)
+    rejected = sum(evidence < threshold for evidence in unanswered) / len(unanswered)
+    return ThresholdStats(threshold, passed, rejected)
 
 
 def _neighbours(exchange: Exchange) -> set[uuid.UUID]:
-    """Return the exchanges of the same session, or the neighbouring chunks."""
-    same = Q(previous=exchange) | Q(id=exchange.previous_id)
+    """Return the ids of the other exchanges of the session, or of the adjacent chunks."""
+    is_neighbour = Q(previous=exchange) | Q(id=exchange.previous_id)
     if exchange.session_id is not None:
-        same |= Q(session_id=exchange.session_id)
-    rows = Exchange.objects.filter(same, forgotten_at=None).exclude(id=exchange.id)
+        is_neighbour |= Q(session_id=exchange.session_id)
+    rows = Exchange.objects.filter(is_neighbour, forgotten_at=None).exclude(id=exchange.id)
     return set(rows.values_list("id", flat=True)[:_MAX_NEIGHBOURS])
 
 
 def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: levels.Level) -> float:
-    """Return the evidence score of the gate, without the part of shared names."""
+    """Return the evidence of the gate, without that of names and numbers."""
     active = generations.active_generation()
     vector = cache.embed_query(generations.embedder_for(active), text, keep=False)
     query = Query(
@@ -194,11 +200,13 @@ def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: 
         get_vector=lambda: vector,
         generation=active,
         spaces=spaces,
-        limit=_WANTED,
+        limit=_LIMIT,
         now=timezone.now(),
         exclude=frozenset(exclude),
     )
     pool = gather_candidates(query)
     if pool.is_lexical_only:
-        raise VectorStoreUnavailableError("The index does not answer; a level cannot be fitted now.")
+        raise VectorStoreUnavailableError(
+            "The vector store or the embedding model does not answer. Calibrate again when both answer."
+        )
     return gate.evidence(text, pool.similarities, level)

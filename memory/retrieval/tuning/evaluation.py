@@ -5,12 +5,12 @@ Questions are not stored, only one row of figures per strategy and run.
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache as remembered
 from statistics import median
 
 from django.utils.translation import gettext_noop
@@ -22,7 +22,7 @@ from memory.models import Evaluation, Exchange, Space
 from memory.retrieval.search import MAX_RESULTS, rank
 from memory.retrieval.tuning.sampling import sample_exchanges
 from memory.retrieval.types import ExchangeView, RankedHits
-from memory.spaces import access as who
+from memory.spaces import access
 from memory.spaces.access import SpaceIds
 from memory.text import excerpt
 
@@ -30,9 +30,11 @@ from memory.text import excerpt
 Rephraser = Callable[[str], str | None]
 
 WITHOUT_RAREST_WORDS = gettext_noop("the same words without the rarest")
-_PASSAGE = 1500
-_QUESTION = 300
-_DROPPED = 1 / 3
+# Characters of an exchange that are rephrased, and of the question that is made of it.
+_MAX_PASSAGE_CHARS = 1500
+_MAX_QUESTION_CHARS = 300
+# Share of the query terms that are removed.
+_DROPPED_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Probe:
 
     text: str
     exchange_id: uuid.UUID
-    said: tuple[str, str]
+    messages: tuple[str, str]
     spaces: SpaceIds
 
 
@@ -65,9 +67,9 @@ def evaluate(
         raise InvalidInputError(f"Count among the first 1 to {MAX_RESULTS} results, not {k}.")
     probes = list(_probes(sample_exchanges(sample, spaces), spaces, rephrase or paraphrase_offline))
     if not probes:
-        raise InvalidInputError("There is nothing to ask for yet: no exchange is in the index.")
+        raise InvalidInputError("There is nothing to search for yet: no exchange is in the index.")
     run = uuid.uuid4()
-    _answers(probes[0], strategies[0], k)  # the first query of a process waits for the model and the index
+    _search(probes[0], strategies[0], k)  # warm up: the first query of a process loads the model and connects
     rows = [_measure(probes, strategy, k) for strategy in strategies]
     for row in rows:
         row.run, row.rephrased_by = run, rephrased_by[:255]
@@ -76,20 +78,20 @@ def evaluate(
 
 def paraphrase_offline(text: str) -> str:
     """Return the beginning of `text` without its rarest third of words, at least one."""
-    beginning = excerpt(text, _QUESTION)
-    asked = build_lexical_query(beginning, Space.objects.values_list("pk", flat=True)).asked  # rarest first
-    for rare in asked[: max(1, round(_DROPPED * len(asked)))]:
-        beginning = re.sub(rf"(?<!\w){re.escape(rare.word)}(?!\w)", "", beginning, flags=re.IGNORECASE)
-    return " ".join(beginning.split())
+    question = excerpt(text, _MAX_QUESTION_CHARS)
+    query_terms = build_lexical_query(question, Space.objects.values_list("pk", flat=True)).terms  # rarest first
+    for query_term in query_terms[: max(1, round(_DROPPED_SHARE * len(query_terms)))]:
+        question = re.sub(rf"(?<!\w){re.escape(query_term.word)}(?!\w)", "", question, flags=re.IGNORECASE)
+    return " ".join(question.split())
 
 
 def _probes(exchanges: Iterable[Exchange], spaces: SpaceIds | None, rephrase: Rephraser) -> Iterable[Probe]:
-    readable = remembered(who.readable_space_ids)
+    readable_of = functools.cache(access.readable_space_ids)
     for exchange in exchanges:
-        said = (exchange.user_message, exchange.assistant_message)
-        text = (rephrase("\n".join(filter(None, said))[:_PASSAGE]) or "").strip()
+        messages = (exchange.user_message, exchange.assistant_message)
+        text = (rephrase("\n".join(filter(None, messages))[:_MAX_PASSAGE_CHARS]) or "").strip()
         if text:
-            yield Probe(text, exchange.id, said, readable(exchange.owner_id) if spaces is None else spaces)
+            yield Probe(text, exchange.id, messages, readable_of(exchange.owner_id) if spaces is None else spaces)
 
 
 def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
@@ -98,9 +100,9 @@ def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
     for probe in probes:
         cache.clear_query_cache()  # each strategy embeds the question itself, as in use
         began = time.perf_counter()
-        ranking = _answers(probe, strategy, k)
+        ranking = _search(probe, strategy, k)
         milliseconds.append(1000 * (time.perf_counter() - began))
-        found += any(_is(result.exchange, probe) for result in ranking.results[:k])
+        found += any(_is_answer(result.exchange, probe) for result in ranking.results[:k])
         empty += all(result.is_below_gate for result in ranking.results)
     return Evaluation(
         strategy=strategy,
@@ -112,15 +114,16 @@ def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
     )
 
 
-def _answers(probe: Probe, strategy: str, k: int) -> RankedHits:
+def _search(probe: Probe, strategy: str, k: int) -> RankedHits:
     ranking = rank(probe.text, spaces=probe.spaces, limit=k, strategy_name=strategy)
     if ranking.is_lexical_only:
         raise VectorStoreUnavailableError(
-            "The index or the embedding model does not answer; measured now, words alone would be."
+            "The vector store or the embedding model does not answer, so only lexical search would be measured. "
+            "Try again when both answer."
         )
     return ranking
 
 
-def _is(exchange: ExchangeView, probe: Probe) -> bool:
-    """Return True if this is the exchange or has the same text, since duplicates are removed."""
-    return exchange.id == probe.exchange_id or (exchange.user_message, exchange.assistant_message) == probe.said
+def _is_answer(exchange: ExchangeView, probe: Probe) -> bool:
+    """Return True if this exchange, or one with the same text, is the answer. Search removes duplicates."""
+    return exchange.id == probe.exchange_id or (exchange.user_message, exchange.assistant_message) == probe.messages

@@ -14,9 +14,9 @@ MAX_SAMPLE = 1000
 
 
 def sample_exchanges(count: int, spaces: SpaceIds | None) -> list[Exchange]:
-    """Return at most `count` (and MAX_SAMPLE) indexed exchanges of `spaces`, None: of all.
+    """Return at most `count` (and MAX_SAMPLE) indexed exchanges of `spaces`, or of all spaces for None.
 
-    Ids are random, so a range of ids from a random start is a random sample, and reads no other rows.
+    Ids are random, so the rows from a random id on are a random sample, and no other rows are read.
     """
     rows: QuerySet[Exchange] = Exchange.objects.findable().filter(
         embeddings__generation=generations.active_generation(), embeddings__state=Job.State.DONE
