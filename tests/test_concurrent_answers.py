@@ -51,7 +51,7 @@ def test_the_page_explains_what_a_queued_message_waits_for(person):
     turns = [post(person) for _ in range(3)]
     assert f"{person.name} already has 2 answers in progress" in frames.turn(turns[2].id).html
     behind = services.post_message(turns[0].thread, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
-    assert "Queued until the answer before it ends" in frames.turn(behind.id).html
+    assert "Queued until the previous answer ends" in frames.turn(behind.id).html
 
 
 def test_a_finished_answer_starts_the_next_turn_of_its_thread_by_any_author(person):

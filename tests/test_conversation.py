@@ -144,7 +144,7 @@ def test_a_message_posted_while_an_answer_runs_is_queued(alice, cato, endpoint):
     endpoint.script(KEY, answer="Slowly but surely I answer.", token_delay=0.1)
     thread = alice.send_message("First")
     alice.send_message("Second", thread)
-    assert "Queued until the answer before it ends" in alice.thread_page(thread)
+    assert "Queued until the previous answer ends" in alice.thread_page(thread)
 
     wait_for(lambda: alice.thread_page(thread).count("surely I answer.") == 2, "both answers")
 

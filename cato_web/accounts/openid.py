@@ -161,7 +161,7 @@ def _check_email(identity: VerifiedIdentity, *, is_invited: bool) -> None:
         sentence = _("%(name)s has not verified that your e-mail is yours. Have it verified there, then begin again.")
         raise SignInRejectedError(sentence % {"name": name()})
     if domains and identity.email.rpartition("@")[2] not in domains:
-        sentence = _("Only e-mail addresses of %(domains)s are let in here with %(name)s.")
+        sentence = _("Only email addresses of %(domains)s can sign in with %(name)s.")
         raise SignInRejectedError(sentence % {"domains": format_list(domains), "name": name()})
 
 

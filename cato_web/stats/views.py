@@ -179,7 +179,7 @@ def _queue_lines(counts: MemoryCounts) -> list[Line]:
         Line(_("Exchanges being erased"), format_number(counts.to_erase)),
         Line(_("Documents under way"), format_number(documents)),
         Line(_("Operations under way"), format_number(operations)),
-        Line(_("Failed for good"), format_number(counts.failed)),
+        Line(_("Failed permanently"), format_number(counts.failed)),
     ]
 
 

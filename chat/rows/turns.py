@@ -287,7 +287,7 @@ def _phase(turn: Turn) -> str:
 def _queue_text(turn: Turn) -> str:
     """Return whether a queued turn waits for its thread or for other answers of its author."""
     if turn.thread.is_answering():
-        return _("Queued until the answer before it ends")
+        return _("Queued until the previous answer ends")
     limit = settings.CATO.chat.concurrent_answers
     sentence = ngettext(
         "Queued: %(name)s already has %(count)s answer in progress",

@@ -88,10 +88,8 @@ class ExchangeFilterSet(AdminFilterSet):
     """Filters for exchanges that are not forgotten."""
 
     source = filters.ChoiceFilter(choices=list(SOURCES.items()), empty_label=_("Any source"), label=_("Source"))
-    since = filters.DateFilter(field_name="timestamp", lookup_expr="date__gte", widget=DATE_INPUT, label=_("Said from"))
-    until = filters.DateFilter(
-        field_name="timestamp", lookup_expr="date__lte", widget=DATE_INPUT, label=_("Said until")
-    )
+    since = filters.DateFilter(field_name="timestamp", lookup_expr="date__gte", widget=DATE_INPUT, label=_("From"))
+    until = filters.DateFilter(field_name="timestamp", lookup_expr="date__lte", widget=DATE_INPUT, label=_("Until"))
     state = filters.ChoiceFilter(
         choices=[
             ("remembered", _("Remembered")),

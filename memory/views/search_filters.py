@@ -29,8 +29,8 @@ class SearchFilters(forms.Form):
     )
     source = forms.ChoiceField(choices=[("", _("Any source")), *SOURCES.items()], required=False, label=_("Source"))
     space = forms.ChoiceField(required=False, label=_("Space"))
-    since = forms.DateField(required=False, widget=_DATE_INPUT, label=_("Said from"))
-    until = forms.DateField(required=False, widget=_DATE_INPUT, label=_("Said until"))
+    since = forms.DateField(required=False, widget=_DATE_INPUT, label=_("From"))
+    until = forms.DateField(required=False, widget=_DATE_INPUT, label=_("Until"))
 
     def __init__(self, data: Mapping[str, Any], *, person_id: uuid.UUID) -> None:
         super().__init__(data)

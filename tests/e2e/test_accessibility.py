@@ -105,7 +105,7 @@ def test_a_thread_has_no_violations_in_any_state(alice, visit, endpoint, check):
     found = violations(page)
     turn(page).locator(".reasoning summary").click()
     send_message(page, "One more that waits")
-    expect(turn(page)).to_contain_text("Queued until the answer before it ends")
+    expect(turn(page)).to_contain_text("Queued until the previous answer ends")
     found += violations(page)
     page.get_by_role("button", name="Withdraw message").click()
     expect(turn(page).locator(".turn__actions")).to_be_visible(timeout=30_000)

@@ -80,7 +80,7 @@ def test_a_queued_message_is_withdrawn_into_the_composer(visit, alice, endpoint)
     page = visit(alice)
     begin_thread(page, "First")
     send_message(page, "Second thoughts")
-    expect(turn(page)).to_contain_text("Queued until the answer before it ends")
+    expect(turn(page)).to_contain_text("Queued until the previous answer ends")
     page.get_by_role("button", name="Withdraw message").click()
 
     expect(page.locator("article.turn")).to_have_count(1)

@@ -226,11 +226,11 @@ def test_account_deletion_ends_with_a_receipt_that_completes_on_its_own(cato, ad
     expect(page.get_by_text("1 thread in your own space")).to_be_visible()
     page.get_by_label("Confirm your email").fill(charlie.email)
     page.get_by_label("Your password").fill("not the right one")
-    page.get_by_role("button", name="Delete it for good").click()
+    page.get_by_role("button", name="Delete permanently").click()
     expect(page.get_by_text("This is not your password.")).to_be_visible()
     expect(page.get_by_label("Confirm your email")).to_have_value(charlie.email)
     page.get_by_label("Your password").fill(PASSWORD)
-    page.get_by_role("button", name="Delete it for good").click()
+    page.get_by_role("button", name="Delete permanently").click()
 
     expect(page.get_by_role("heading", name="Account deleted")).to_be_visible()
     assert page.evaluate(DRAFTS) == []

@@ -176,7 +176,7 @@ def test_a_message_sent_during_an_answer_appears_once_and_is_answered_next(visit
     begin_thread(page, "First")
     send_message(page, "Second")
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
-    expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Queued until the answer before it ends")
+    expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Queued until the previous answer ends")
 
     for number in (0, 1):
         expect(turn(page, number).locator(".answer__blocks")).to_have_text("Slowly but surely I answer this one.")
@@ -195,7 +195,7 @@ def test_the_stop_button_is_not_replaced_while_it_is_pressed(visit, alice, endpo
     page.mouse.down()
     path = page.url.partition("#")[0].removeprefix(alice.url)
     alice.send_message("One more that waits", path.removeprefix("/t/"))
-    expect(turn(page)).to_contain_text("Queued until the answer before it ends")
+    expect(turn(page)).to_contain_text("Queued until the previous answer ends")
     page.mouse.up()
     expect(page.locator("article.turn").first.locator(".turn__status-text")).to_have_text("Stopped")
 

@@ -67,7 +67,7 @@ def retry(request: PageRequest) -> HttpResponse:
                 count += retry_rows(rows.filter(pk=key) if key else rows)
     except (ValueError, ValidationError):  # not a valid key
         count = 0
-    message = _("%(count)s tried again.") if count else _("Nothing had failed for good.")
+    message = _("%(count)s tried again.") if count else _("No job had failed.")
     messages.success(request, message % {"count": format_number(count)})
     return redirect("admin_jobs")
 
