@@ -1,4 +1,4 @@
-"""Periodic and complete maintenance that works without wake-ups; any process may run it at any time."""
+"""The sweep and the backfill, which find due work without wake-ups. Any process may run them at any time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from memory.models import Collection, EmbeddingJob, IndexGeneration, Job, Operat
 
 _BATCH_SIZE = 500
 # Limit of exchanges that a sweep embeds itself, so that its other work is not delayed. A worker embeds the rest.
-_SWEPT = 64
-_PAUSE = 0.2  # seconds, while workers hold the remaining rows
+_SWEEP_LIMIT = 64
+_PAUSE = 0.2  # seconds to wait while workers have leased the remaining rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def sweep() -> None:
     The sweep also purges overdue indexes and sends wake-ups for due operations and extractions.
     """
     generations.replace_uninstalled_model()
-    if index_pending(limit=_SWEPT) >= _SWEPT:
+    if index_pending(limit=_SWEEP_LIMIT) >= _SWEEP_LIMIT:
         jobs.wake_worker_on_commit("index_pending")
     publish_ready_versions()
     cleanup_documents()
@@ -55,7 +55,7 @@ def sweep() -> None:
     if jobs.has_due(Operation.objects.all()):
         jobs.wake_worker_on_commit("run_operations")
     if has_due_extraction():
-        # A worker does this. Extraction can take up to its time limit, and conversations would wait for the next sweep.
+        # A worker extracts the text. Here it would delay the next sweep by up to the time limit of an extraction.
         jobs.wake_worker_on_commit("read_documents")
 
 
@@ -67,10 +67,12 @@ def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     """
     index_missing_terms(progress=progress)
     queue_unindexed()
-    alive = EmbeddingJob.objects.filter(exchange__forgotten_at=None, generation__in=generations.writable_generations())
-    jobs.requeue(alive.filter(state=Job.State.FAILED))
-    for index in Collection.objects.filter(generation__in=generations.writable_generations()).order_by("pk"):
-        queue_missing_vectors(index, progress=progress)
+    current = EmbeddingJob.objects.filter(
+        exchange__forgotten_at=None, generation__in=generations.writable_generations()
+    )
+    jobs.requeue(current.filter(state=Job.State.FAILED))
+    for collection in Collection.objects.filter(generation__in=generations.writable_generations()).order_by("pk"):
+        queue_missing_vectors(collection, progress=progress)
     return embed_queued(progress=progress)
 
 
@@ -81,15 +83,15 @@ def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     )
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0
-    while left := pending.count():
-        done = index_pending(limit=_BATCH_SIZE)
-        embedded += done
-        progress("embedded", done)
-        if not done:
-            waits = pending.filter(locked_until=None).exclude(error="").count()
-            if waits == left:
+    while remaining := pending.count():
+        count = index_pending(limit=_BATCH_SIZE)
+        embedded += count
+        progress("embedded", count)
+        if not count:
+            postponed = pending.filter(locked_until=None).exclude(error="").count()
+            if postponed == remaining:
                 break
             time.sleep(_PAUSE)
     failed = rows.filter(state=Job.State.FAILED)
-    troubled = (failed | pending).exclude(error="").first()
-    return BackfillReport(embedded, pending.count(), failed.count(), troubled.error if troubled else "")
+    with_error = (failed | pending).exclude(error="").first()
+    return BackfillReport(embedded, pending.count(), failed.count(), with_error.error if with_error else "")

@@ -168,7 +168,7 @@ def test_a_refused_request_differs_from_an_unavailable_index(memory, monkeypatch
     def fail(*args: object, **more: object) -> None:
         raise error
 
-    monkeypatch.setattr(store, "_asking", fail)
+    monkeypatch.setattr(store, "_call", fail)
     with pytest.raises(VectorStoreUnavailableError) as raised:
         store.count("any")
     assert type(raised.value) is expected

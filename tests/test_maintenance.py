@@ -218,7 +218,7 @@ def test_a_reindex_builds_a_second_generation_and_can_be_reverted(memory, person
 
 def test_an_incomplete_generation_never_becomes_active(memory, person, indexed_facts, monkeypatch):
     """Not even if the sweep runs while exchanges are being queued."""
-    monkeypatch.setattr(generations, "_PAGE", 1)
+    monkeypatch.setattr(generations, "_PAGE_SIZE", 1)
     real = EmbeddingJob.objects.bulk_create
     switched: list[bool] = []
 

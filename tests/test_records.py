@@ -12,7 +12,7 @@ from memory.embeddings import local
 from memory.errors import InvalidInputError, VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.exchanges.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
 from memory.index import generations, store
-from memory.index.indexing import vectors_given
+from memory.index.indexing import get_record_vectors
 from memory.models import EmbeddingJob, Exchange, IndexGeneration, Record
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange
@@ -121,9 +121,9 @@ def test_given_vectors_are_stored_normalised_for_their_index(memory, person):
     )
     generation = generations.active_generation()
 
-    assert vectors_given([id], generation)[id].tolist() == [unit_vector(towards=0).tolist()]
+    assert get_record_vectors([id], generation)[id].tolist() == [unit_vector(towards=0).tolist()]
     another = IndexGeneration.objects.create(provider="openai", model="other", state=IndexGeneration.State.BUILDING)
-    assert vectors_given([id], another) == {}
+    assert get_record_vectors([id], another) == {}
 
 
 def test_a_repeated_id_replaces_text_metadata_and_vector_of_the_same_exchange(memory, upsert, query):

@@ -19,7 +19,7 @@ from memory.utils.batching import iterate_by_pk
 
 log = logging.getLogger(__name__)
 
-_PAGE = 1000
+_PAGE_SIZE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +90,19 @@ def check_dimension(generation: IndexGeneration, dimension: int) -> None:
 
 
 def get_collection(space: Space, generation: IndexGeneration) -> Collection:
-    """Return the index of this space and generation; create its row, but not the collection, if it is missing."""
+    """Return the row of this space's collection in this generation; create a missing row, but not the collection."""
     name = f"{settings.CATO.vector_store.collection_name}-{space.id.hex}-{generation.pk}"
     return Collection.objects.get_or_create(space=space, generation=generation, defaults={"name": name})[0]
 
 
 def embedding_model_status() -> EmbeddingModelStatus:
     """Return the active and the configured embedding model for the banner and `reembed`."""
-    now = active_generation()
+    active = active_generation()
     provider, model = embeddings.configured_model(settings.CATO.vector_store)
     return EmbeddingModelStatus(
-        active=f"{now.provider}/{now.model}",
+        active=f"{active.provider}/{active.model}",
         configured=f"{provider}/{model}",
-        is_active_installed=embeddings.is_installed(now.provider, now.model),
+        is_active_installed=embeddings.is_installed(active.provider, active.model),
     )
 
 
@@ -125,13 +125,13 @@ def start_reindex(*, again: bool = False) -> IndexGeneration:
     a retired generation nor cached embeddings of this model.
     """
     provider, model = embeddings.configured_model(settings.CATO.vector_store)
-    building = _building()
+    building = _building_generation()
     if building is not None and (building.provider, building.model) != (provider, model):
         drop_generation(building)
         building = None
-    kept = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED, provider=provider, model=model).last()
-    if building is None and kept is not None and not again:
-        building = _revived(kept)
+    retired = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED, provider=provider, model=model).last()
+    if building is None and retired is not None and not again:
+        building = _restore(retired)
     if building is None:
         drop_retired_generations()
         if again:
@@ -143,7 +143,7 @@ def start_reindex(*, again: bool = False) -> IndexGeneration:
 
 def is_reindexing() -> bool:
     """Return True if a generation of the configured model is being built."""
-    building = _building()
+    building = _building_generation()
     identity = embeddings.configured_model(settings.CATO.vector_store)
     return building is not None and (building.provider, building.model) == identity
 
@@ -154,12 +154,12 @@ def start_rollback() -> IndexGeneration | None:
     Return None if no generation is retired or being built. Any other generation that is being built is dropped. An
     interrupted call can be repeated; the restored generation is then the one being built.
     """
-    building = _building()
-    kept = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED).last()
-    if kept is not None:
+    building = _building_generation()
+    retired = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED).last()
+    if retired is not None:
         if building is not None:
             drop_generation(building)
-        building = _revived(kept)
+        building = _restore(retired)
     if building is not None:
         enqueue_missing(building)
     return building
@@ -167,8 +167,8 @@ def start_rollback() -> IndexGeneration | None:
 
 def activate_built_generation() -> bool:
     """Activate the built generation if it has every exchange, and retire the old one; return False if not ready."""
-    building = _building()
-    if building is None or not _is_whole(building):
+    building = _building_generation()
+    if building is None or not _is_complete(building):
         return False
     with transaction.atomic():
         # A concurrent second call finds no generation in the building state.
@@ -181,10 +181,10 @@ def activate_built_generation() -> bool:
 
 
 def enqueue_missing(generation: IndexGeneration) -> int:
-    """Queue the exchanges that this generation has no row of; returns how many."""
+    """Queue the exchanges without an embedding job in this generation; return their number."""
     queued = 0
     missing = Exchange.objects.filter(forgotten_at=None).exclude(embeddings__generation=generation)
-    for page in iterate_by_pk(missing.values_list("pk"), _PAGE):
+    for page in iterate_by_pk(missing.values_list("pk"), _PAGE_SIZE):
         now = timezone.now()
         EmbeddingJob.objects.bulk_create(
             [EmbeddingJob(exchange_id=pk, generation=generation, due_at=now) for (pk,) in page], ignore_conflicts=True
@@ -195,14 +195,17 @@ def enqueue_missing(generation: IndexGeneration) -> int:
 
 def drop_retired_generations() -> int:
     """Drop all retired generations; return their number."""
-    retired = list(IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED))
-    for generation in retired:
+    generations = list(IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED))
+    for generation in generations:
         drop_generation(generation)
-    return len(retired)
+    return len(generations)
 
 
 def drop_generation(generation: IndexGeneration) -> None:
-    """Drop the collections of a generation, then its rows; an interrupted call can be repeated."""
+    """Drop the collections of a generation, then its rows; an interrupted call can be repeated.
+
+    Chroma's files are removed by the supervisor. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
+    """
     from memory.index import store
 
     IndexGeneration.objects.filter(pk=generation.pk).update(state=IndexGeneration.State.RETIRED)
@@ -213,9 +216,9 @@ def drop_generation(generation: IndexGeneration) -> None:
     generation.delete()
 
 
-def mark_purge_needed(indexes: QuerySet[Collection]) -> None:
-    """Mark these indexes because their files contain forgotten data until they are rebuilt; keep earlier marks."""
-    indexes.filter(purge_needed_since=None).update(purge_needed_since=timezone.now())
+def mark_purge_needed(collections: QuerySet[Collection]) -> None:
+    """Mark these collections, whose files contain forgotten data until they are rebuilt; keep earlier marks."""
+    collections.filter(purge_needed_since=None).update(purge_needed_since=timezone.now())
 
 
 def next_collection_name(collection: str, step: int = 1) -> str:
@@ -227,18 +230,18 @@ def next_collection_name(collection: str, step: int = 1) -> str:
     return base if following <= 1 else f"{base}.{following}"
 
 
-def _building() -> IndexGeneration | None:
+def _building_generation() -> IndexGeneration | None:
     return IndexGeneration.objects.filter(state=IndexGeneration.State.BUILDING).first()
 
 
-def _revived(kept: IndexGeneration) -> IndexGeneration:
-    IndexGeneration.objects.filter(pk=kept.pk).update(state=IndexGeneration.State.BUILDING)
-    jobs.requeue(EmbeddingJob.objects.filter(generation=kept, state=Job.State.FAILED))
-    kept.refresh_from_db()
-    return kept
+def _restore(retired: IndexGeneration) -> IndexGeneration:
+    IndexGeneration.objects.filter(pk=retired.pk).update(state=IndexGeneration.State.BUILDING)
+    jobs.requeue(EmbeddingJob.objects.filter(generation=retired, state=Job.State.FAILED))
+    retired.refresh_from_db()
+    return retired
 
 
-def _is_whole(generation: IndexGeneration) -> bool:
+def _is_complete(generation: IndexGeneration) -> bool:
     rows = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None)
     if rows.exclude(state=Job.State.DONE).exists():
         return False

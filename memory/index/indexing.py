@@ -26,10 +26,10 @@ from memory.utils.fairness import Turns
 
 log = logging.getLogger(__name__)
 
-_BATCH = 64
-# Chunks per batch for a local model: about one second of work for one core, during which conversations wait. Batches
-# for a remote provider are larger.
-_PIECES_HERE = 16
+_BATCH_SIZE = 64
+# Chunks per batch for a local model: about one second of work for one core, during which conversations wait. A remote
+# provider gets whole batches.
+_LOCAL_BATCH_SIZE = 16
 _turns: Turns[uuid.UUID] = Turns()
 Stage = DocumentVersion.Stage
 
@@ -48,48 +48,48 @@ def index_pending(limit: int | None = None) -> int:
         due = EmbeddingJob.objects.filter(
             exchange__forgotten_at=None, generation__in=generations.embeddable_generations()
         ).select_related("exchange__space", "exchange__previous", "generation", "collection")
-        claimed = jobs.claim(due.filter(exchange__source_file="").order_by("due_at", "id"), _BATCH)
-        of_documents = [] if claimed else _claim_chunks(due.exclude(exchange__source_file=""))
-        claimed = claimed or of_documents
+        claimed = jobs.claim(due.filter(exchange__source_file="").order_by("due_at", "id"), _BATCH_SIZE)
+        chunks = [] if claimed else _claim_chunks(due.exclude(exchange__source_file=""))
+        claimed = claimed or chunks
         if not claimed:
             break
-        by_index: dict[tuple[uuid.UUID, int], list[EmbeddingJob]] = defaultdict(list)
+        by_collection: dict[tuple[uuid.UUID, int], list[EmbeddingJob]] = defaultdict(list)
         for row in claimed:
-            by_index[row.exchange.space_id, row.generation_id].append(row)
-        for rows in by_index.values():
-            done += _index_together(rows)
-        if of_documents:
+            by_collection[row.exchange.space_id, row.generation_id].append(row)
+        for rows in by_collection.values():
+            done += _index_batch(rows)
+        if chunks:
             publish_ready_versions(
-                DocumentVersion.objects.filter(chunks__exchange__in=[row.exchange_id for row in of_documents])
+                DocumentVersion.objects.filter(chunks__exchange__in=[row.exchange_id for row in chunks])
             )
     return done
 
 
 def _claim_chunks(due: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
     """Claim a batch of chunks from the shortest document of the person whose last turn is longest ago."""
-    under_way = DocumentVersion.objects.filter(stage__in=[Stage.CHUNKING, Stage.EMBEDDING])
+    incomplete = DocumentVersion.objects.filter(stage__in=[Stage.CHUNKING, Stage.EMBEDDING])
     versions: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
-    for person_id, version_id in under_way.order_by("total_chunks", "pk").values_list("uploaded_by_id", "pk"):
+    for person_id, version_id in incomplete.order_by("total_chunks", "pk").values_list("uploaded_by_id", "pk"):
         versions[person_id].append(version_id)
     for person_id in _turns.in_order(versions):
         for version_id in versions[person_id]:
             chunks = due.filter(exchange__chunks__version=version_id).order_by("exchange__chunks__index")
-            if claimed := jobs.claim(chunks, _pieces_together()):
+            if claimed := jobs.claim(chunks, _chunk_batch_size()):
                 _turns.note(person_id)
                 return claimed
     # Chunks of live versions that are embedded again.
-    return jobs.claim(due.order_by("exchange__total_chunks", "due_at", "id"), _pieces_together())
+    return jobs.claim(due.order_by("exchange__total_chunks", "due_at", "id"), _chunk_batch_size())
 
 
-def _pieces_together() -> int:
-    return _PIECES_HERE if generations.active_generation().provider == "local" else _BATCH
+def _chunk_batch_size() -> int:
+    return _LOCAL_BATCH_SIZE if generations.active_generation().provider == "local" else _BATCH_SIZE
 
 
 def retry_failed(rows: QuerySet[EmbeddingJob]) -> int:
     """Requeue the failed ones of these embeddings; return their number."""
-    again = jobs.requeue(rows.filter(state=Job.State.FAILED))
+    count = jobs.requeue(rows.filter(state=Job.State.FAILED))
     jobs.wake_worker_on_commit("index_pending")
-    return again
+    return count
 
 
 def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
@@ -107,76 +107,80 @@ def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     return states
 
 
-def _index_together(rows: list[EmbeddingJob]) -> int:
+def _index_batch(rows: list[EmbeddingJob]) -> int:
+    """Embed and store exchanges of one space and generation; return the number indexed."""
     generation, space = rows[0].generation, rows[0].exchange.space
     try:
         vectors = _vectors_for(generation, [row.exchange for row in rows])
         collection = generations.get_collection(space, generation)
-        _leave_other_collections(rows, collection.pk)
+        _delete_outdated_vectors(rows, collection.pk)
         EmbeddingJob.objects.filter(pk__in=[row.pk for row in rows]).update(collection=collection)
-        ids, flat, fields = [], [], []
+        ids, flat_vectors, fields = [], [], []
         for row, parts in zip(rows, vectors, strict=True):
             row.parts = len(parts)
             ids += vector_ids(row.exchange_id, row.exchange.version, len(parts))
-            flat += list(parts)
+            flat_vectors += list(parts)
             fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
-        store.upsert(collection.name, ids, np.stack(flat), fields)
+        store.upsert(collection.name, ids, np.stack(flat_vectors), fields)
     except VectorStoreRequestError as error:
-        return _index_halves(rows) if len(rows) > 1 else _put_off(rows, str(error), counts=True)
+        return _index_halves(rows) if len(rows) > 1 else _release_for_retry(rows, str(error), counts=True)
     except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
-        return _put_off(rows, str(error), counts=False)
+        return _release_for_retry(rows, str(error), counts=False)
     except EmbeddingError as error:
         if error.is_about_input and len(rows) > 1:
             return _index_halves(rows)
-        return _put_off(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
-    return _note_indexed(rows, collection.name)
+        return _release_for_retry(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
+    return _mark_indexed(rows, collection.name)
 
 
 def _index_halves(rows: list[EmbeddingJob]) -> int:
     """Index a refused batch in two halves, so that only individually refused rows fail."""
     middle = len(rows) // 2
-    return sum(_index_together(half) for half in (rows[:middle], rows[middle:]))
+    return sum(_index_batch(half) for half in (rows[:middle], rows[middle:]))
 
 
 def _vectors_for(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
     """Return the vectors (parts, dimension) of each exchange: supplied with a record, cached, or newly embedded."""
-    given = vectors_given([e.pk for e in exchanges], generation)
-    for vectors in given.values():
+    supplied = get_record_vectors([e.pk for e in exchanges], generation)
+    for vectors in supplied.values():
         generations.check_dimension(generation, int(vectors.shape[1]))
-    known = cache.get_documents(generation.provider, generation.model, [e.content_hash for e in exchanges])
-    fresh = {e.content_hash: e for e in exchanges if e.pk not in given and e.content_hash not in known}
-    if fresh:
+    cached = cache.get_documents(generation.provider, generation.model, [e.content_hash for e in exchanges])
+    uncached = {e.content_hash: e for e in exchanges if e.pk not in supplied and e.content_hash not in cached}
+    if uncached:
         embedder = generations.embedder_for(generation)
-        texts = {digest: embedding_texts(exchange) for digest, exchange in fresh.items()}
+        texts = {digest: embedding_texts(exchange) for digest, exchange in uncached.items()}
         position = {text: n for n, text in enumerate(dict.fromkeys(text for parts in texts.values() for text in parts))}
-        made = embedder.embed_documents(list(position))
-        generations.check_dimension(generation, int(made.shape[1]))
-        new = {digest: made[[position[text] for text in parts]] for digest, parts in texts.items()}
+        embedded = embedder.embed_documents(list(position))
+        generations.check_dimension(generation, int(embedded.shape[1]))
+        new = {digest: embedded[[position[text] for text in parts]] for digest, parts in texts.items()}
         cache.store_documents(generation.provider, generation.model, new)
-        known |= new
-    return [given[e.pk] if e.pk in given else known[e.content_hash] for e in exchanges]
+        cached |= new
+    return [supplied[e.pk] if e.pk in supplied else cached[e.content_hash] for e in exchanges]
 
 
-def _leave_other_collections(rows: list[EmbeddingJob], collection_id: int) -> None:
-    """Delete vectors of these exchanges from other spaces' indexes, and those of older versions."""
-    stale: dict[str, list[str]] = defaultdict(list)
+def _delete_outdated_vectors(rows: list[EmbeddingJob], collection_id: int) -> None:
+    """Delete the vectors of these exchanges in the collections of other spaces, and those of older versions."""
+    outdated: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row.collection is not None and row.collection_id != collection_id:
-            stale[row.collection.name] += all_vector_ids(row.exchange_id, row.exchange.version)
+            outdated[row.collection.name] += all_vector_ids(row.exchange_id, row.exchange.version)
         elif row.collection is not None and row.exchange.version > 1:
-            stale[row.collection.name] += all_vector_ids(row.exchange_id, row.exchange.version - 1)
-    for collection, ids in stale.items():
+            outdated[row.collection.name] += all_vector_ids(row.exchange_id, row.exchange.version - 1)
+    for collection, ids in outdated.items():
         store.delete(collection, ids)
 
 
-def _note_indexed(rows: list[EmbeddingJob], collection: str) -> int:
-    """Mark unchanged exchanges as done; return their number. Delete vectors of those forgotten or changed meanwhile."""
-    kept: list[uuid.UUID] = []
-    late: list[EmbeddingJob] = []
-    outdated: list[str] = []
-    stale: list[str] = []
+def _mark_indexed(rows: list[EmbeddingJob], collection: str) -> int:
+    """Mark the jobs of unchanged exchanges as done; return their number.
+
+    Vectors of exchanges that were forgotten or changed meanwhile are deleted.
+    """
+    indexed_ids: list[uuid.UUID] = []
+    forgotten: list[EmbeddingJob] = []
+    outdated_hashes: list[str] = []
+    outdated_vectors: list[str] = []
     with transaction.atomic():
-        now = {
+        exchanges = {
             e.id: e
             for e in Exchange.objects.select_for_update()
             .filter(id__in=[row.exchange_id for row in rows])
@@ -189,32 +193,32 @@ def _note_indexed(rows: list[EmbeddingJob], collection: str) -> int:
         )
         done: dict[tuple[int, int], list[EmbeddingJob]] = defaultdict(list)
         for row in rows:
-            current, before = now.get(row.exchange_id), row.exchange
+            current, embedded = exchanges.get(row.exchange_id), row.exchange
             if current is None or current.forgotten_at:
-                late.append(row)
+                forgotten.append(row)
                 continue
-            same = (current.version, current.space_id) == (before.version, before.space_id)
-            if current.version != before.version:
-                outdated.append(before.content_hash)
-                stale += vector_ids(before.id, before.version, row.parts)
-            if same and attempts.get(row.pk) == row.attempt:
-                done[before.version, row.parts].append(row)
-        for (version, parts), some in done.items():
-            EmbeddingJob.objects.filter(pk__in=[row.pk for row in some]).update(
+            is_unchanged = (current.version, current.space_id) == (embedded.version, embedded.space_id)
+            if current.version != embedded.version:
+                outdated_hashes.append(embedded.content_hash)
+                outdated_vectors += vector_ids(embedded.id, embedded.version, row.parts)
+            if is_unchanged and attempts.get(row.pk) == row.attempt:
+                done[embedded.version, row.parts].append(row)
+        for (version, parts), done_rows in done.items():
+            EmbeddingJob.objects.filter(pk__in=[row.pk for row in done_rows]).update(
                 state=Job.State.DONE, version=version, parts=parts, locked_until=None, failures=0, error=""
             )
-            kept += [row.exchange_id for row in some]
+            indexed_ids += [row.exchange_id for row in done_rows]
         # If a text changed meanwhile, its old vectors were cached after the change had cleared them.
-        cache.delete_unreferenced(outdated)
-    stale += [i for row in late for i in all_vector_ids(row.exchange_id, row.exchange.version)]
-    if stale:
-        store.delete(collection, stale)
-    if kept:
-        signals.exchanges_indexed.send(sender=None, exchange_ids=kept)
-    return len(kept)
+        cache.delete_unreferenced(outdated_hashes)
+    outdated_vectors += [id for row in forgotten for id in all_vector_ids(row.exchange_id, row.exchange.version)]
+    if outdated_vectors:
+        store.delete(collection, outdated_vectors)
+    if indexed_ids:
+        signals.exchanges_indexed.send(sender=None, exchange_ids=indexed_ids)
+    return len(indexed_ids)
 
 
-def _put_off(
+def _release_for_retry(
     rows: list[EmbeddingJob], error: str, *, counts: bool, final: bool = False, after: float | None = None
 ) -> int:
     """Release the rows for a retry; return 0, the number of indexed exchanges."""
@@ -224,7 +228,7 @@ def _put_off(
     return 0
 
 
-def vectors_given(
+def get_record_vectors(
     exchange_ids: Iterable[uuid.UUID], generation: IndexGeneration
 ) -> dict[uuid.UUID, NDArray[np.float32]]:
     """Return the vectors (1, dimension) that clients supplied with records for this generation, by exchange id."""

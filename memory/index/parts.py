@@ -11,27 +11,27 @@ from memory.index.vectors import MAX_ANSWER_PARTS, MAX_MESSAGE_PARTS
 from memory.models import Exchange
 from memory.text import content_hash
 
-# Characters. The local model reads 256 tokens, which is about this length.
-_PIECE = 1000
-_CONTEXT = 300
-# Limit in characters for a text sent to any model. Endpoints read 16 kB at most. A message can have megabytes, for
-# which a tokenizer would need hundreds of megabytes of memory.
-_READ = 16_384
+# Characters. all-MiniLM-L6-v2 reads 256 tokens, which is about the length of a piece.
+_PIECE_CHARS = 1000
+_CONTEXT_CHARS = 300
+# Limit in characters for a text that is given to any model. Remote models get at most 16 kB of it. A message can have
+# megabytes, for which a tokenizer would need hundreds of megabytes of memory.
+_MAX_CHARS = 16_384
 
 
 def embedding_texts(exchange: Exchange) -> list[str]:
     """Return the texts to embed for this exchange, at most one for each of PARTS.
 
-    A note or chunk gives one text. A conversation gives the whole exchange after the context of the previous one, then
-    the pieces of both messages. Load `exchange.previous` beforehand to avoid a query.
+    A note or chunk gives one text. A message with an answer gives the whole exchange after the context of the previous
+    one, then the pieces of both texts. Load `exchange.previous` beforehand to avoid a query.
     """
     context = _context(exchange)
-    before = f"{context}\n" if context else ""
+    prefix = f"{context}\n" if context else ""
     if not exchange.assistant_message:
-        return [(before + exchange.user_message[:_READ])[:_READ]]
-    whole = f"{before}User: {exchange.user_message[:_READ]}\nAssistant: {exchange.assistant_message[:_READ]}"
+        return [(prefix + exchange.user_message[:_MAX_CHARS])[:_MAX_CHARS]]
+    whole = f"{prefix}User: {exchange.user_message[:_MAX_CHARS]}\nAssistant: {exchange.assistant_message[:_MAX_CHARS]}"
     message = _pieces(exchange.user_message, MAX_MESSAGE_PARTS)
-    return [whole[:_READ], *message, *_pieces(exchange.assistant_message, MAX_ANSWER_PARTS)]
+    return [whole[:_MAX_CHARS], *message, *_pieces(exchange.assistant_message, MAX_ANSWER_PARTS)]
 
 
 def embedding_hash(exchange: Exchange) -> str:
@@ -40,25 +40,30 @@ def embedding_hash(exchange: Exchange) -> str:
 
 
 def _context(exchange: Exchange) -> str:
-    """Return the previous exchange of the session, shortened to its first and last 150 characters."""
-    before = exchange.previous
-    if exchange.session_id is None or before is None or before.forgotten_at or before.space_id != exchange.space_id:
+    """Return the previous exchange, shortened to its first and last 150 characters; "" outside a session."""
+    previous = exchange.previous
+    if (
+        exchange.session_id is None
+        or previous is None
+        or previous.forgotten_at
+        or previous.space_id != exchange.space_id
+    ):
         return ""
-    text = f"{before.user_message}\n{before.assistant_message}".strip()
-    return text if len(text) <= _CONTEXT else f"{text[: _CONTEXT // 2]} … {text[-_CONTEXT // 2 :]}"
+    text = f"{previous.user_message}\n{previous.assistant_message}".strip()
+    return text if len(text) <= _CONTEXT_CHARS else f"{text[: _CONTEXT_CHARS // 2]} … {text[-_CONTEXT_CHARS // 2 :]}"
 
 
 def _pieces(text: str, limit: int) -> list[str]:
-    """Return the first `most` pieces of the text; read only the first `most` + 1 piece lengths of it."""
-    text = text[: (limit + 1) * _PIECE]
-    if len(text) <= _PIECE:
+    """Return the first `limit` pieces of the text; read only the first `limit` + 1 piece lengths of it."""
+    text = text[: (limit + 1) * _PIECE_CHARS]
+    if len(text) <= _PIECE_CHARS:
         return [text]
     spans: list[Span] = split(
         text,
         strategy="hybrid",
-        chunk_size=_PIECE,
+        chunk_size=_PIECE_CHARS,
         chunk_overlap=0,
-        max_chunk_size=_PIECE,
+        max_chunk_size=_PIECE_CHARS,
         preserve_sentence_boundaries=True,
     )
     return [text[span.start : span.end] for span in spans[:limit]]

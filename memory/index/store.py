@@ -35,16 +35,17 @@ _lock = threading.Lock()
 _client: ClientAPI | None = None
 _collections: dict[str, Collection] = {}
 
-# Seconds. Long enough for a batch of 1,000 large vectors, short enough to detect a server that hangs.
+# Seconds. REQUEST_TIMEOUT is long enough for a batch of 1,000 large vectors and detects a server that hangs.
 REQUEST_TIMEOUT = 20.0
 CONNECT_TIMEOUT = 2.0
 PING_TIMEOUT = 1.0
 # Maximum ids per request, and collections per page of the list.
 _MAX_IDS = 1000
 _MAX_COLLECTIONS = 200
+# Metadata key of a collection that is being filled: the time at which it was last marked as in use.
 _TOUCHED = "touched"
-# HTTP statuses that concern the request itself.
-_REFUSALS = (400, 409, 413, 422)
+# HTTP statuses that mean that the request itself is wrong.
+_REQUEST_ERROR_STATUSES = (400, 409, 413, 422)
 
 
 class CollectionMissingError(VectorStoreUnavailableError):
@@ -70,20 +71,20 @@ def map_chroma_errors(call: Callable[P, R]) -> Callable[P, R]:
         except VectorStoreUnavailableError:
             raise
         except Exception as error:  # chromadb raises a bare Exception for an unreadable response
-            if (failure := _failure_of(error)) is None:
+            if (converted := _convert_error(error)) is None:
                 raise
-            raise failure from error
+            raise converted from error
 
     return wrapped
 
 
-def _failure_of(error: Exception) -> VectorStoreUnavailableError | None:
+def _convert_error(error: Exception) -> VectorStoreUnavailableError | None:
     """Return the corresponding error of `memory.errors`, or None if the error does not come from the client."""
     import httpx
     from chromadb.errors import ChromaError
 
     name = {"error": type(error).__name__}
-    refused = isinstance(error, ChromaError) and error.code() in _REFUSALS
+    refused = isinstance(error, ChromaError) and error.code() in _REQUEST_ERROR_STATUSES
     # chromadb raises ValueError for arguments that it does not send. A response that is not JSON comes from a proxy.
     if refused or (isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError)):
         return VectorStoreRequestError(_("The vector store refused the request (%(error)s).") % name)
@@ -147,53 +148,53 @@ def query(
 
 @map_chroma_errors
 def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> list[ScoredId]:
-    """Return the existing ones of `ids` with their cosine similarity to `vector`, unordered."""
+    """Return those of `ids` that exist with their cosine similarity to `vector`, unordered."""
     found = vectors(collection, ids)
     if not found:
         return []
-    held = np.stack(list(found.values()))
-    cosines = held @ vector / np.maximum(np.linalg.norm(held, axis=1) * np.linalg.norm(vector), 1e-12)
+    matrix = np.stack(list(found.values()))
+    cosines = matrix @ vector / np.maximum(np.linalg.norm(matrix, axis=1) * np.linalg.norm(vector), 1e-12)
     return list(zip(found, cosines.tolist(), strict=True))
 
 
 @map_chroma_errors
 def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
     """Return the existing vectors of `ids`, by id."""
-    held: dict[str, NDArray[np.float32]] = {}
-    for some in batched(dict.fromkeys(ids), _MAX_IDS):
-        found = _asking(collection, partial(_vectors, some), missing=None)
+    vectors_by_id: dict[str, NDArray[np.float32]] = {}
+    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
+        found = _call(collection, partial(_vectors, batch), missing=None)
         if found is not None and found["ids"]:
-            held |= zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True)
-    return held
+            vectors_by_id |= zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True)
+    return vectors_by_id
 
 
 @map_chroma_errors
 def delete(collection: str, ids: Iterable[str]) -> None:
     """Delete the vectors with these ids; ignore missing ones."""
-    # Chroma refuses a request with a duplicate id; this also applies to the functions below.
-    for some in batched(dict.fromkeys(ids), _MAX_IDS):
-        _asking(collection, partial(_delete, some), missing=None)
+    # Chroma refuses a request with a duplicate id.
+    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
+        _call(collection, partial(_delete, batch), missing=None)
 
 
 @map_chroma_errors
 def existing_ids(collection: str, ids: Iterable[str]) -> set[str]:
-    """Return the ones of `ids` that the collection has."""
-    held: set[str] = set()
-    for some in batched(dict.fromkeys(ids), _MAX_IDS):
-        held |= _asking(collection, partial(_present, some), missing=set())
-    return held
+    """Return those of `ids` that the collection contains."""
+    existing: set[str] = set()
+    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
+        existing |= _call(collection, partial(_existing, batch), missing=set())
+    return existing
 
 
 @map_chroma_errors
 def count(collection: str) -> int:
     """Return the number of vectors in the collection, 0 if it is missing."""
-    return _asking(collection, lambda found: found.count(), missing=0)
+    return _call(collection, lambda handle: handle.count(), missing=0)
 
 
 @map_chroma_errors
 def list_ids(collection: str, offset: int, limit: int) -> list[str]:
     """Return up to `limit` vector ids from `offset`, in insertion order; empty if the collection is missing."""
-    return _asking(collection, lambda found: list(found.get(limit=limit, offset=offset, include=[])["ids"]), missing=[])
+    return _call(collection, lambda handle: list(handle.get(limit=limit, offset=offset, include=[])["ids"]), missing=[])
 
 
 @map_chroma_errors
@@ -201,8 +202,8 @@ def copy(source: str, target: str, ids: Sequence[str]) -> set[str]:
     """Copy these vectors with their filter fields to another collection; return the ids that the source had."""
     if not ids:
         return set()
-    wanted = list(dict.fromkeys(ids))
-    found = _asking(source, lambda found: found.get(ids=wanted, include=["embeddings", "metadatas"]), missing=None)
+    unique_ids = list(dict.fromkeys(ids))
+    found = _call(source, lambda handle: handle.get(ids=unique_ids, include=["embeddings", "metadatas"]), missing=None)
     if found is None or not found["ids"]:
         return set()
     vectors = np.asarray(found["embeddings"], dtype=np.float32)
@@ -220,13 +221,13 @@ def recreate_collection(collection: str, *, unless_touched_within: float) -> boo
 
     _collections.pop(collection, None)
     try:
-        marks = _connected().get_collection(collection, embedding_function=None).metadata or {}
-        if time.time() - float(marks.get(_TOUCHED, 0.0)) < unless_touched_within:
+        metadata = _get_client().get_collection(collection, embedding_function=None).metadata or {}
+        if time.time() - float(metadata.get(_TOUCHED, 0.0)) < unless_touched_within:
             return False
-        _connected().delete_collection(collection)
+        _get_client().delete_collection(collection)
     except NotFoundError:
         pass  # no previous attempt exists
-    _collections[collection] = _connected().create_collection(
+    _collections[collection] = _get_client().create_collection(
         collection, embedding_function=None, configuration=_configuration(), metadata={_TOUCHED: time.time()}
     )
     return True
@@ -235,7 +236,7 @@ def recreate_collection(collection: str, *, unless_touched_within: float) -> boo
 @map_chroma_errors
 def mark_in_use(collection: str) -> None:
     """Store the current time on a collection that is being filled. Raises CollectionMissingError."""
-    if not _asking(collection, _touch, missing=False):
+    if not _call(collection, _touch, missing=False):
         raise CollectionMissingError(collection)
 
 
@@ -244,16 +245,16 @@ def collections(prefix: str, *, untouched_for: float) -> list[str]:
     """Return the collections with this name prefix that were not marked as in use for `untouched_for` seconds."""
     names: list[str] = []
     for offset in itertools.count(step=_MAX_COLLECTIONS):
-        some = _connected().list_collections(limit=_MAX_COLLECTIONS, offset=offset)
+        page = _get_client().list_collections(limit=_MAX_COLLECTIONS, offset=offset)
         names += [
-            one.name
-            for one in some
-            if one.name.startswith(prefix)
-            and time.time() - float((one.metadata or {}).get(_TOUCHED, 0.0)) >= untouched_for
+            handle.name
+            for handle in page
+            if handle.name.startswith(prefix)
+            and time.time() - float((handle.metadata or {}).get(_TOUCHED, 0.0)) >= untouched_for
         ]
-        if len(some) < _MAX_COLLECTIONS:
+        if len(page) < _MAX_COLLECTIONS:
             return names
-    raise AssertionError("a list without an end")
+    raise AssertionError("unreachable")
 
 
 def request_file_cleanup() -> Path | None:
@@ -261,12 +262,12 @@ def request_file_cleanup() -> Path | None:
 
     Return None if Chroma's files are not on this machine. An external server keeps dropped files until it is cleaned.
     """
-    files: Path = settings.CATO.vector_store.path
-    if not files.is_dir():
+    directory: Path = settings.CATO.vector_store.path
+    if not directory.is_dir():
         return None
-    note = files.with_name(f"{files.name}.clean")
-    note.touch(mode=0o600)
-    return note
+    marker = directory.with_name(f"{directory.name}.clean")
+    marker.touch(mode=0o600)
+    return marker
 
 
 @map_chroma_errors
@@ -276,18 +277,18 @@ def drop(collection: str) -> None:
 
     _collections.pop(collection, None)
     try:
-        _connected().delete_collection(collection)
+        _get_client().delete_collection(collection)
     except NotFoundError:
         return
 
 
-def _asking(name: str, ask: Callable[[Collection], R], *, missing: R) -> R:
-    """Return the result of `ask` for the collection, or `missing` if the collection does not exist."""
+def _call(name: str, operation: Callable[[Collection], R], *, missing: R) -> R:
+    """Return the result of `operation` on the collection, or `missing` if the collection does not exist."""
     from chromadb.errors import NotFoundError
 
     for fresh in (False, True):
         try:
-            return ask(_collection(name, fresh=fresh))
+            return operation(_collection(name, fresh=fresh))
         except NotFoundError:  # the cached handle may be stale while a new collection has the same name
             _collections.pop(name, None)
     return missing
@@ -301,7 +302,7 @@ def _delete(ids: list[str], collection: Collection) -> None:
     collection.delete(ids=ids)
 
 
-def _present(ids: list[str], collection: Collection) -> set[str]:
+def _existing(ids: list[str], collection: Collection) -> set[str]:
     return set(collection.get(ids=ids, include=[])["ids"])
 
 
@@ -315,11 +316,11 @@ def _collection(name: str, *, create: bool = False, fresh: bool = False) -> Coll
         _collections.pop(name, None)
     if name not in _collections:
         if create:
-            _collections[name] = _connected().get_or_create_collection(
+            _collections[name] = _get_client().get_or_create_collection(
                 name, embedding_function=None, configuration=_configuration()
             )
         else:
-            _collections[name] = _connected().get_collection(name, embedding_function=None)
+            _collections[name] = _get_client().get_collection(name, embedding_function=None)
     return _collections[name]
 
 
@@ -335,7 +336,7 @@ def _configuration() -> CreateCollectionConfiguration:
     }
 
 
-def _connected() -> ClientAPI:
+def _get_client() -> ClientAPI:
     global _client
     with _lock:
         if _client is None:
