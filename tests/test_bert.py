@@ -52,7 +52,7 @@ def states(path: Path, config: dict[str, object]) -> np.ndarray:
     onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
-    graph = bert_graph(SafetensorsWeights(path), Shape.of(config))
+    graph = bert_graph(SafetensorsWeights(path), Shape.from_config(config))
     session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     ids, mask = np.array([[0, 5, 2], [0, 7, 1]]), np.array([[1, 1, 1], [1, 1, 0]])
     return session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
@@ -71,7 +71,7 @@ def test_positions_of_xlm_roberta_begin_behind_the_reserved_ones(tmp_path: Path)
 def test_other_models_and_missing_tensors_are_refused(tmp_path: Path) -> None:
     for config in ({"model_type": "t5"}, {"model_type": "bert", "hidden_act": "relu"}):
         with pytest.raises(ValueError, match="not a BERT or XLM-RoBERTa"):
-            Shape.of(CONFIG | config)
+            Shape.from_config(CONFIG | config)
     values = tensors("", 0)
     del values["encoder.layer.0.output.dense.bias"]
     with pytest.raises(ValueError, match=r"no tensor encoder.layer.0.output.dense.bias"):

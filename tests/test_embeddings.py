@@ -15,7 +15,7 @@ import pytest
 from memory import embeddings
 from memory.embeddings import EmbedderOptions, make_embedder
 from memory.embeddings.base import Embedder, Prefixes
-from memory.embeddings.local import LocalEmbedder, _folder
+from memory.embeddings.local import LocalEmbedder, _get_folder
 from memory.embeddings.remote import MAX_INPUT_BYTES, batches
 from memory.errors import EmbeddingDimensionError, EmbeddingError
 from tests.fake_endpoint import FakeEndpoint
@@ -77,7 +77,7 @@ def test_a_model_in_a_folder_is_accepted(local: LocalEmbedder, tmp_path: Path) -
 def copy_of(model: str, folder: Path, *, without: str = "") -> Path:
     """Return a folder with links to the files of an installed model, except `without`."""
     folder.mkdir(exist_ok=True)
-    for file in _folder(model).iterdir():
+    for file in _get_folder(model).iterdir():
         if file.is_file() and file.name != without:
             (folder / file.name).symlink_to(file)
     return folder
@@ -131,7 +131,7 @@ def test_an_error_is_marked_as_temporary_or_permanent(
 
     assert (caught.value.permanent, caught.value.retry_after) == (permanent, retry_after)
     assert mode.removeprefix("error-") in str(caught.value)
-    assert len(embedder.embed_documents(["text"])) == 1, "the next time nothing is in its way"
+    assert len(embedder.embed_documents(["text"])) == 1, "the next request succeeds"
 
 
 def test_an_unavailable_endpoint_is_a_temporary_error() -> None:
@@ -154,14 +154,14 @@ def test_vectors_of_another_dimension_are_refused(endpoint: FakeEndpoint) -> Non
 
 
 def test_batches_respect_the_limits_of_a_request() -> None:
-    cut = list(batches(["é" * 20_000, "", "x"] * 60, size=1000))
+    found = list(batches(["é" * 20_000, "", "x"] * 60, size=1000))
 
-    assert len(cut) == 2
-    assert sum(len(batch) for batch in cut) == 180
-    assert all(sum(len(text.encode()) for text in batch) / 3 < 300_000 for batch in cut)
-    assert [text for batch in cut for text in batch][1:3] == [" ", "x"]
-    assert len(cut[0][0].encode()) <= MAX_INPUT_BYTES
-    assert "\ufffd" not in cut[0][0]
+    assert len(found) == 2
+    assert sum(len(batch) for batch in found) == 180
+    assert all(sum(len(text.encode()) for text in batch) / 3 < 300_000 for batch in found)
+    assert [text for batch in found for text in batch][1:3] == [" ", "x"]
+    assert len(found[0][0].encode()) <= MAX_INPUT_BYTES
+    assert "\ufffd" not in found[0][0]
 
 
 def test_a_process_has_one_embedder_per_model_and_knows_its_name_without_loading_it() -> None:

@@ -37,25 +37,25 @@ class EmbedderOptions:
     dimensions: int | None = None
     batch_size: int = 64
 
-    def remote(self) -> dict[str, Any]:
+    def remote_arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of a remote embedder."""
         return {name: value for name, value in vars(self).items() if name != "threads"}
 
 
-_in_use: dict[tuple[str, str, EmbedderOptions], Embedder] = {}
+_embedders: dict[tuple[str, str, EmbedderOptions], Embedder] = {}
 _lock = threading.Lock()
 
 
 class PrefixSettings(Protocol):
-    """The keys of vector_store.embedding_prefixes; None for what the model declares."""
+    """The keys of vector_store.embedding_prefixes; None stands for the prefix that the model declares."""
 
     @property
     def query(self) -> str | None:
-        """What precedes a query."""
+        """The prefix of a query."""
 
     @property
     def passage(self) -> str | None:
-        """What precedes a text that is stored."""
+        """The prefix of a stored text."""
 
 
 class EmbeddingSettings(Protocol):
@@ -79,7 +79,7 @@ class EmbeddingSettings(Protocol):
 
     @property
     def embedding_dimensions(self) -> int | None:
-        """The length of vectors to request."""
+        """The length of the vectors to request."""
 
     @property
     def embedding_batch_size(self) -> int:
@@ -87,11 +87,11 @@ class EmbeddingSettings(Protocol):
 
     @property
     def embedding_prefixes(self) -> PrefixSettings:
-        """What the configured model expects before texts."""
+        """The prefixes of the configured model."""
 
     @property
     def embedding_threads(self) -> int | None:
-        """The maximum number of cores of a local model."""
+        """The maximum number of cores that a local model uses."""
 
 
 def configured_model(vector_store: EmbeddingSettings) -> tuple[str, str]:
@@ -115,27 +115,29 @@ def remote_host(vector_store: EmbeddingSettings) -> str:
 
 
 def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None, model: str | None = None) -> Embedder:
-    """Return the configured embedder, or that of an older index by `provider` and `model`; one each per process.
+    """Return the configured embedder, or that of an older index by `provider` and `model`.
 
-    Raises EmbeddingError for an unknown provider. A model that cannot be loaded fails at first use.
+    A process has one embedder per provider, model and options. Raises EmbeddingError for an unknown provider. A model
+    that cannot be loaded fails at first use.
     """
-    own = configured_model(vector_store)
-    provider, model = provider or own[0], model or own[1]
-    # URL and key apply to the configured provider, dimensions only to the configured model.
-    same = provider == own[0]
-    key = vector_store.embedding_api_key if same else None
+    configured = configured_model(vector_store)
+    provider, model = provider or configured[0], model or configured[1]
+    # URL and key apply to the configured provider, dimensions and prefixes only to the configured model.
+    is_configured_provider = provider == configured[0]
+    is_configured_model = (provider, model) == configured
+    key = vector_store.embedding_api_key if is_configured_provider else None
     options = EmbedderOptions(
         threads=vector_store.embedding_threads,
-        base_url=vector_store.embedding_base_url if same else None,
+        base_url=vector_store.embedding_base_url if is_configured_provider else None,
         api_key=key.get_secret_value() if key else None,
-        dimensions=vector_store.embedding_dimensions if (provider, model) == own else None,
-        prefixes=_configured_prefixes(vector_store.embedding_prefixes) if (provider, model) == own else None,
+        dimensions=vector_store.embedding_dimensions if is_configured_model else None,
+        prefixes=_configured_prefixes(vector_store.embedding_prefixes) if is_configured_model else None,
         batch_size=vector_store.embedding_batch_size,
     )
     with _lock:
-        if (provider, model, options) not in _in_use:
-            _in_use[provider, model, options] = make_embedder(provider, model, options)
-        return _in_use[provider, model, options]
+        if (provider, model, options) not in _embedders:
+            _embedders[provider, model, options] = make_embedder(provider, model, options)
+        return _embedders[provider, model, options]
 
 
 def make_embedder(provider: str, model: str, options: EmbedderOptions | None = None) -> Embedder:
@@ -162,13 +164,13 @@ def _local(model: str, options: EmbedderOptions) -> Embedder:
 def _openai(model: str, options: EmbedderOptions) -> Embedder:
     from memory.embeddings.openai import OpenAIEmbedder
 
-    return OpenAIEmbedder(model, **options.remote())
+    return OpenAIEmbedder(model, **options.remote_arguments())
 
 
 def _ollama(model: str, options: EmbedderOptions) -> Embedder:
     from memory.embeddings.ollama import OllamaEmbedder
 
-    return OllamaEmbedder(model, **options.remote())
+    return OllamaEmbedder(model, **options.remote_arguments())
 
 
 PROVIDERS: dict[str, Callable[[str, EmbedderOptions], Embedder]] = {

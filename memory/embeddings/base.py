@@ -14,7 +14,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Prefixes:
-    """What a model expects before the text of a query and of a document."""
+    """The prefixes that a model expects before a query and before a document."""
 
     query: str = ""
     document: str = ""
@@ -40,7 +40,7 @@ class Embedder(Protocol):
         """Free the model's resources; the next call acquires them again."""
 
 
-def normalised(vectors: Vectors) -> Vectors:
+def normalise(vectors: Vectors) -> Vectors:
     """Return the rows scaled to length 1, so that a dot product is the cosine; zero rows stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     result: Vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)

@@ -1,4 +1,7 @@
-"""The computation of BERT (Devlin et al. 2018, exact GELU) as an ONNX graph, independent of how weights are stored."""
+"""Build BERT (Devlin et al. 2018, exact GELU) as an ONNX graph, independently of how its weights are stored.
+
+The names of nodes and constants are part of model.onnx, whose hash is pinned (memory.embeddings.multilingual_e5).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from memory.embeddings.onnx_builder import FLOAT, GraphBuilder
 class Shape:
     """The figures of a model's config.json that its graph depends on.
 
-    `first_position` is the index of the first token's position: 0 for BERT; RoBERTa models reserve the first rows.
+    `first_position` is the row of the first token's position embedding: 0 for BERT; RoBERTa models reserve the first
+    rows.
     """
 
     layers: int
@@ -23,7 +27,7 @@ class Shape:
     first_position: int = 0
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Shape:
+    def from_config(cls, config: Mapping[str, Any]) -> Shape:
         """Read a model's config.json. Raises ValueError if this graph does not compute the model."""
         kind = config.get("model_type")
         if kind not in ("bert", "roberta", "xlm-roberta") or config.get("hidden_act", "gelu") != "gelu":
@@ -40,7 +44,7 @@ class Shape:
 
 
 class Weights(Protocol):
-    """The weights of one model, which add themselves to a graph by the names of BERT's reference implementation."""
+    """The weights of one model. The methods add them to a graph, by the names of BERT's reference implementation."""
 
     def tensor(self, graph: GraphBuilder, name: str) -> str:
         """Add a tensor of 32-bit floats and return its name. Raises ValueError if it does not exist."""
@@ -53,7 +57,7 @@ class Weights(Protocol):
 
 
 def bert_graph(weights: Weights, shape: Shape) -> bytes:
-    """Return a serialised model from input_ids, attention_mask (batch, tokens) to states (batch, tokens, hidden).
+    """Return a serialised model that maps input_ids and attention_mask (batch, tokens) to states (batch, tokens, hidden).
 
     Raises ValueError if a tensor is missing.
     """
@@ -70,7 +74,7 @@ def bert_graph(weights: Weights, shape: Shape) -> bytes:
     graph.scalar("far_below", -10000.0)
     graph.scalar("scale", (width // heads) ** -0.5)
 
-    # 0 where a token counts, far below 0 where it is padding, so that softmax gives it nothing.
+    # The bias is 0 for a token and -10,000 for padding, so that softmax gives padding no weight.
     graph.node("Cast", ["attention_mask"], "mask", to=FLOAT)
     graph.node("Sub", ["keep", "mask"], "padding")
     graph.node("Mul", ["padding", "far_below"], "penalty")
@@ -85,7 +89,7 @@ def bert_graph(weights: Weights, shape: Shape) -> bytes:
     graph.node("Slice", [weights.tensor(graph, "embeddings.token_type_embeddings.weight"), "zero", "one"], "first_type")
     graph.node("Add", [weights.word_embeddings(graph, "input_ids"), "positions"], "words_placed")
     graph.node("Add", ["words_placed", "first_type"], "embedded")
-    # Linear layers take (batch * tokens, width): unlike MatMul, Gemm reads weights transposed, as they lie.
+    # Linear layers take (batch * tokens, width). Unlike MatMul, Gemm reads weights transposed, as they are stored.
     graph.node("Reshape", ["embedded", "rows"], "embedded_rows")
     state = _norm(graph, weights, "embedded_rows", "embeddings.LayerNorm", shape.epsilon)
     for number in range(shape.layers):

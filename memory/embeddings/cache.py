@@ -1,4 +1,4 @@
-"""Cached vectors: of documents in SQL by content hash, of queries in memory, bounded."""
+"""Cache vectors: those of documents in SQL by content hash, those of queries in memory in a bounded number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from memory.embeddings.base import Embedder
 from memory.models import CachedEmbedding, Exchange
 
-_QUERIES = 512
+_MAX_QUERIES = 512
 _queries: OrderedDict[tuple[str, str, str], NDArray[np.float32]] = OrderedDict()
 _lock = threading.Lock()
 
@@ -36,9 +36,9 @@ def store_documents(provider: str, model: str, vectors: Mapping[str, NDArray[np.
 
 
 def delete_unreferenced(hashes: Iterable[str]) -> int:
-    """Delete cached vectors of texts that no exchange has any more; return the number of rows."""
-    said = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
-    return CachedEmbedding.objects.filter(~Exists(said), content_hash__in=list(hashes)).delete()[0]
+    """Delete the cached vectors of texts that no unforgotten exchange has; return the number of rows."""
+    with_text = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
+    return CachedEmbedding.objects.filter(~Exists(with_text), content_hash__in=list(hashes)).delete()[0]
 
 
 def embed_query(embedder: Embedder, text: str, *, keep: bool = True) -> NDArray[np.float32]:
@@ -52,7 +52,7 @@ def embed_query(embedder: Embedder, text: str, *, keep: bool = True) -> NDArray[
     if keep:
         with _lock:
             _queries[key] = vector
-            while len(_queries) > _QUERIES:
+            while len(_queries) > _MAX_QUERIES:
                 _queries.popitem(last=False)
     return vector
 

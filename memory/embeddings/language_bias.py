@@ -1,10 +1,11 @@
-"""Reduce the part of a vector that only says in which language its text is written.
+"""Reduce the part of a vector that depends only on the language of its text.
 
 Multilingual models place texts of one language near each other, so that a question finds an unrelated text in its own
 language before its answer in another. The differences between the mean vectors of parallel sentences span the
 directions that carry the language alone (Yang et al. 2021, "A simple and effective method to eliminate the
 self-language bias in multilingual representations"). Removing them entirely makes questions within one language find
-less, since most answers are in the language of the question; docs/retrieval.md has the figures for the shipped share.
+fewer answers, since most are in the language of the question. docs/decisions/0009-the-multilingual-model.md has the
+figures.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory.embeddings.base import Vectors, normalised
+from memory.embeddings.base import Vectors, normalise
 
 if TYPE_CHECKING:
     from memory.embeddings.base import Embedder
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 # The same sentences in 14 languages.
 _SENTENCES = Path(__file__).with_name("parallel_sentences.json")
 # Share of the language's part that is removed.
-_SHARE = 0.5
+_REMOVED_SHARE = 0.5
 
 
 def find_directions(embedder: Embedder) -> Vectors:
@@ -39,6 +40,6 @@ def find_directions(embedder: Embedder) -> Vectors:
 
 
 def reduce_language(vectors: Vectors, directions: Vectors) -> Vectors:
-    """Return the vectors (texts, dimension) with half of the language's part, scaled to length 1."""
-    reduced: Vectors = (vectors - _SHARE * (vectors @ directions.T) @ directions).astype(np.float32)
-    return normalised(reduced)
+    """Return the vectors (texts, dimension) without _REMOVED_SHARE of the language's part, scaled to length 1."""
+    reduced: Vectors = (vectors - _REMOVED_SHARE * (vectors @ directions.T) @ directions).astype(np.float32)
+    return normalise(reduced)

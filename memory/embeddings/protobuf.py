@@ -1,4 +1,4 @@
-"""Writes fields of protocol buffers: https://protobuf.dev/programming-guides/encoding/."""
+"""Write fields of protocol buffers: https://protobuf.dev/programming-guides/encoding/."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ def text_field(field: int, value: str) -> bytes:
 
 def bytes_field(field: int, value: bytes) -> bytes:
     """Return a field with bytes or an embedded message."""
-    return _key(field, 2) + _varint(len(value)) + value
+    return _tag(field, 2) + _varint(len(value)) + value
 
 
 def number_field(field: int, value: int) -> bytes:
     """Return a field with an integer, an enum or a boolean."""
-    return _key(field, 0) + _varint(value)
+    return _tag(field, 0) + _varint(value)
 
 
 def float_field(field: int, value: float) -> bytes:
     """Return a field with a 32-bit float."""
-    return _key(field, 5) + struct.pack("<f", value)
+    return _tag(field, 5) + struct.pack("<f", value)
 
 
-def _key(field: int, wire_type: int) -> bytes:
+def _tag(field: int, wire_type: int) -> bytes:
     return _varint(field << 3 | wire_type)
 
 

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from django.utils.translation import gettext as _
 
-from memory.embeddings.base import Prefixes, Vectors, normalised
+from memory.embeddings.base import Prefixes, Vectors, normalise
 from memory.errors import EmbeddingDimensionError, EmbeddingError
 from memory.utils.formatting import format_list
 
@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 60.0
 # OpenAI's limits per request: 2,048 inputs, 300,000 tokens, 8,192 tokens in one input.
 MAX_INPUTS = 2048
 MAX_REQUEST_TOKENS = 300_000
-# Ordinary text of any script has at least three bytes per token, dense code and numbers may have two.
+# Ordinary text of any script has at least three bytes per token; code and numbers may have two.
 BYTES_PER_TOKEN = 3
 MAX_INPUT_BYTES = 8192 * 2
 
@@ -33,7 +33,7 @@ Client = TypeVar("Client", bound=Closable)
 
 
 class RemoteEmbedder(Generic[Client]):
-    """Embeds in batches, one per request, without retries: the caller decides when to try again."""
+    """Embeds texts in batches, one per request, without retries: the caller decides when to try again."""
 
     provider: str
 
@@ -51,7 +51,7 @@ class RemoteEmbedder(Generic[Client]):
         self.model = model
         self.base_url, self.api_key = base_url, api_key
         self._dimensions = dimensions
-        self._learned: int | None = None
+        self._observed_dimension: int | None = None
         self._batch_size = batch_size
         self._prefixes = prefixes or self.default_prefixes()
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class RemoteEmbedder(Generic[Client]):
     @property
     def dimension(self) -> int:
         """Return the length of a vector: the configured one, or that of a first vector."""
-        return self._dimensions or self._learned or len(self.embed_query("a"))
+        return self._dimensions or self._observed_dimension or len(self.embed_query("a"))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return an array (texts, dimension), rows in order. Raises EmbeddingError, EmbeddingDimensionError."""
@@ -73,7 +73,7 @@ class RemoteEmbedder(Generic[Client]):
         vector: Vectors = self._vectors([self._prefixes.query + text])[0]
         return vector
 
-    def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    def request_vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
         raise NotImplementedError
 
@@ -82,7 +82,7 @@ class RemoteEmbedder(Generic[Client]):
         raise NotImplementedError
 
     def default_prefixes(self) -> Prefixes:
-        """Return what the model expects if nothing is configured."""
+        """Return the prefixes of the model if none are configured."""
         return Prefixes()
 
     def close(self) -> None:
@@ -102,19 +102,19 @@ class RemoteEmbedder(Generic[Client]):
     def _vectors(self, texts: Sequence[str]) -> Vectors:
         rows: list[Sequence[float]] = []
         for batch in batches(texts, self._batch_size):
-            found = self.ask(batch)
-            if len(found) != len(batch):
+            vectors = self.request_vectors(batch)
+            if len(vectors) != len(batch):
                 message = _("%(name)s answered %(texts)s texts with %(vectors)s vectors.")
-                facts = {"name": self.provider, "texts": len(batch), "vectors": len(found)}
+                facts = {"name": self.provider, "texts": len(batch), "vectors": len(vectors)}
                 raise EmbeddingError(message % facts, permanent=False)
-            rows += found
+            rows += vectors
         self._check_lengths({len(row) for row in rows})
-        return normalised(np.asarray(rows, dtype=np.float32))
+        return normalise(np.asarray(rows, dtype=np.float32))
 
     def _check_lengths(self, lengths: set[int]) -> None:
-        expected = self._dimensions or self._learned
+        expected = self._dimensions or self._observed_dimension
         if len(lengths) == 1 and expected in (None, *lengths):
-            (self._learned,) = lengths
+            (self._observed_dimension,) = lengths
             return
         found = format_list([str(length) for length in sorted(lengths)])
         sentence = _(
@@ -125,16 +125,16 @@ class RemoteEmbedder(Generic[Client]):
             sentence % {"model": self.model, "found": found, "expected": expected or _("one length")}
         )
 
-    def unreachable(self, reason: str) -> EmbeddingError:
+    def connection_error(self, reason: str) -> EmbeddingError:
         """Return the error for an endpoint that did not answer."""
         sentence = _("The embedding provider %(name)s cannot be reached: %(reason)s.")
         return EmbeddingError(sentence % {"name": self.provider, "reason": reason}, permanent=False)
 
-    def refused(self, status: int, said: str, headers: Mapping[str, str]) -> EmbeddingError:
+    def status_error(self, status: int, message: str, headers: Mapping[str, str]) -> EmbeddingError:
         """Return the error for an HTTP status: temporary for time-outs, limits and server errors, else permanent."""
         sentence = _("The embedding provider %(name)s answered with status %(status)s: %(said)s")
         return EmbeddingError(
-            sentence % {"name": self.provider, "status": status, "said": said},
+            sentence % {"name": self.provider, "status": status, "said": message},
             permanent=status < 500 and status not in (408, 409, 425, 429),
             retry_after=_seconds(headers.get("retry-after")),
             is_about_input=status in (400, 413, 422),
@@ -146,7 +146,7 @@ def batches(texts: Sequence[str], size: int) -> Iterator[list[str]]:
     batch: list[str] = []
     tokens = 0
     for text in texts:
-        # A cut inside a character drops the character.
+        # A character that is cut in two is dropped.
         data = text.encode("utf-8", "ignore")[:MAX_INPUT_BYTES]
         cost = len(data) // BYTES_PER_TOKEN + 1
         if batch and (len(batch) >= min(size, MAX_INPUTS) or tokens + cost > MAX_REQUEST_TOKENS):

@@ -1,4 +1,4 @@
-"""Weights as 32-bit floats in a safetensors file, which stay there: https://github.com/huggingface/safetensors."""
+"""Refer to the 32-bit weights of a safetensors file without reading them: https://github.com/huggingface/safetensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memory.embeddings.onnx_builder import FLOAT, GraphBuilder
 
-# Some exports put the encoder below a name of its own.
+# Some exports prefix the names of the encoder's tensors.
 _PREFIXES = ("", "bert.", "roberta.")
 
 
@@ -24,7 +24,7 @@ class SafetensorsWeights:
         self._prefix = next(tables, "")
 
     def tensor(self, graph: GraphBuilder, name: str) -> str:
-        """Add a tensor of the file by its position. Raises ValueError if it is missing or no 32-bit float."""
+        """Add a tensor of the file by its position. Raises ValueError if it is missing or has another type."""
         entry = self._table.get(self._prefix + name)
         if entry is None or entry["dtype"] != "F32":
             raise ValueError(f"its weights have no tensor {name} of 32-bit floats")

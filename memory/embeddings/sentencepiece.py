@@ -14,7 +14,7 @@ from memory.embeddings.protobuf import bytes_field, float_field, number_field, t
 # Ids of the reference implementation. SentencePiece has <unk>, <s> and </s> as 0 to 2, so other ids are shifted by one.
 _BEGIN, _END, _UNKNOWN = 0, 2, 3
 _SHIFT = 1
-# Before NFKC, control characters are removed, and white space, invisible marks and U+2581 become a space.
+# Before NFKC normalisation, control characters are removed; white space, invisible marks and U+2581 become a space.
 _CHARACTERS: dict[int, str | None] = {
     **dict.fromkeys([*range(1, 32), 0x7F, 0x8F, 0x9F]),
     **dict.fromkeys([9, 10, 12, 13, 0x1680, *range(0x200B, 0x2010), 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD], " "),
@@ -25,19 +25,19 @@ _UNIGRAM = 1
 
 
 class SentencePieceTokenizer:
-    """Text to token ids, truncated to `max_tokens`. It can be used from several threads."""
+    """Converts text to token ids, truncated to `max_tokens`. It can be used from several threads."""
 
     def __init__(self, path: Path, max_tokens: int) -> None:
         """Load a model file. Raises RuntimeError if it is damaged."""
         from sentencepiece import SentencePieceProcessor
 
         self._processor = SentencePieceProcessor(model_file=str(path))
-        self._most = max_tokens - 2
+        self._max_pieces = max_tokens - 2
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text` between those of its beginning and end."""
         normal = unicodedata.normalize("NFKC", text.translate(_CHARACTERS))
-        pieces = self._processor.encode(normal)[: self._most]
+        pieces = self._processor.encode(normal)[: self._max_pieces]
         return [_BEGIN, *(piece + _SHIFT if piece else _UNKNOWN for piece in pieces), _END]
 
 

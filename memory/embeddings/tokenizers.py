@@ -9,7 +9,7 @@ from memory.embeddings.sentencepiece import SentencePieceTokenizer
 
 
 class Tokenizer(Protocol):
-    """Text to token ids with those of its beginning and end, truncated to what the model reads."""
+    """Converts text to token ids, with those of its beginning and end, truncated to the limit of the model."""
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`."""

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import ngettext
 from numpy.typing import NDArray
 
-from memory.embeddings.base import normalised
+from memory.embeddings.base import normalise
 from memory.errors import InvalidInputError, RecordConflictError, VectorStoreDisabledError
 from memory.exchanges.forgetting import forget
 from memory.exchanges.lifecycle import NewExchange, remember_many, requeue_changed, update_exchange
@@ -204,7 +204,7 @@ def _validate_vector(numbers: Vector) -> NDArray[np.float32]:
         )
     if not np.isfinite(vector).all() or not vector.any():
         raise InvalidInputError("A vector has finite numbers that are not all zero.")
-    scaled: NDArray[np.float32] = normalised(vector[None])[0]
+    scaled: NDArray[np.float32] = normalise(vector[None])[0]
     return scaled
 
 
