@@ -20,7 +20,7 @@ def explain(
     """Return one sentence about similarity, shared terms and matching date."""
     if is_below:
         return _("Not similar enough to be recalled automatically")
-    parts = [part for part in (_meaning(candidate, pool), _words(candidate, pool)) if part]
+    parts = [part for part in (_describe_similarity(candidate), _describe_shared_terms(candidate, pool)) if part]
     if period and period.start <= candidate.timestamp <= period.end:
         parts.append(_("from the date you mentioned"))
     if not parts:
@@ -29,7 +29,7 @@ def explain(
     return text[0].upper() + text[1:]
 
 
-def _meaning(candidate: Candidate, pool: CandidatePool) -> str:
+def _describe_similarity(candidate: Candidate) -> str:
     rank = candidate.ranks.get("meaning")
     if rank is None:
         return ""
@@ -40,7 +40,7 @@ def _meaning(candidate: Candidate, pool: CandidatePool) -> str:
     return _("similar") if rank <= 30 else _("related")
 
 
-def _words(candidate: Candidate, pool: CandidatePool) -> str:
+def _describe_shared_terms(candidate: Candidate, pool: CandidatePool) -> str:
     query_terms = pool.lexical_query.terms
     shared = matching_terms(candidate.terms, query_terms)
     if not shared:

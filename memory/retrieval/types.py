@@ -88,7 +88,7 @@ class Query:
     meanwhile. `conversation_length` is a number of messages, 0 outside a conversation.
 
     `exclude` is never returned and `pinned` is always a candidate. Near-duplicates are dropped unless `keep_duplicates`.
-    `limits_sources` limits the share of one author or document while other hits pass the gate.
+    With `limits_sources`, the share of one author or document is limited while other hits pass the gate.
     """
 
     text: str
