@@ -1,4 +1,4 @@
-"""Indexing: whatever fails between database and index, an exchange ends up searchable or is reported as failed."""
+"""Indexing: after any failure between database and index, an exchange is either searchable or reported as failed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.factories import exchange
 pytestmark = pytest.mark.django_db
 
 
-def due_now() -> None:
+def make_jobs_due() -> None:
     EmbeddingJob.objects.update(due_at=timezone.now() - timedelta(seconds=1), locked_until=None)
 
 
@@ -48,7 +48,7 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
     assert batches == [50]
 
 
-def test_exchanges_of_one_batch_are_embedded_with_the_end_of_their_predecessor(memory, person):
+def test_exchanges_of_one_batch_are_embedded_with_the_context_of_their_predecessor(memory, person):
     """Checked by the links between an exchange and its predecessor in each session."""
     own, continued, new = access.personal_space(person.id), uuid.uuid4(), uuid.uuid4()
     earlier = exchange(person, "The boiler was replaced.", session_id=continued)
@@ -95,7 +95,7 @@ def test_an_unavailable_store_is_retried_indefinitely(memory, person, monkeypatc
         broken.setattr(store, "upsert", lambda *a: (_ for _ in ()).throw(VectorStoreUnavailableError("down")))
         for _ in range(8):
             assert memory.index_pending() == 0
-            due_now()
+            make_jobs_due()
     assert memory.memory_states([one.id]) == {one.id: "waiting"}
 
     assert memory.index_pending() == 1
@@ -116,7 +116,7 @@ def test_a_provider_that_keeps_failing_ends_in_a_failed_job_that_can_be_retried(
         )
         for _ in range(5):
             memory.index_pending()
-            due_now()
+            make_jobs_due()
     signals.indexing_failed.disconnect(record_failure)
 
     assert memory.memory_states([one.id]) == {one.id: "failed"}
@@ -129,16 +129,16 @@ def test_a_provider_that_keeps_failing_ends_in_a_failed_job_that_can_be_retried(
 
 def test_one_text_refused_by_index_or_provider_fails_alone(memory, person, monkeypatch):
     rows = [exchange(person, f"Note {number}", "") for number in range(5)]
-    by_index, by_provider = rows[1], rows[3]
+    refused_by_index, refused_by_provider = rows[1], rows[3]
     upsert, embed = store.upsert, local.LocalEmbedder.embed_documents
 
     def refuse_vectors(collection: str, ids: list[str], *vectors: object) -> None:
-        if any(id.startswith(str(by_index.id)) for id in ids):
+        if any(id.startswith(str(refused_by_index.id)) for id in ids):
             raise VectorStoreRequestError("refused by the index")
         upsert(collection, ids, *vectors)
 
     def refuse_text(embedder: object, texts: list[str]) -> np.ndarray:
-        if any(by_provider.user_message in text for text in texts):
+        if any(refused_by_provider.user_message in text for text in texts):
             raise EmbeddingError("refused by the provider", permanent=True, is_about_input=True)
         return embed(embedder, texts)
 
@@ -146,7 +146,7 @@ def test_one_text_refused_by_index_or_provider_fails_alone(memory, person, monke
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", refuse_text)
 
     assert memory.index_pending() == 3
-    waiting, failed = (EmbeddingJob.objects.get(exchange=row) for row in (by_index, by_provider))
+    waiting, failed = (EmbeddingJob.objects.get(exchange=row) for row in (refused_by_index, refused_by_provider))
     assert (waiting.state, waiting.failures, waiting.error) == (Job.State.PENDING, 1, "refused by the index")
     assert (failed.state, failed.error) == (Job.State.FAILED, "refused by the provider")
 
@@ -228,7 +228,7 @@ def test_the_sweep_finds_jobs_without_a_wake_up(memory, person):
     assert two.user_message == ""
 
 
-def test_a_new_model_builds_its_index_while_the_old_one_serves_until_the_switch(memory, person, monkeypatch):
+def test_a_new_model_builds_its_index_while_the_old_one_answers_until_the_switch(memory, person, monkeypatch):
     stored_exchange = exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
@@ -239,7 +239,7 @@ def test_a_new_model_builds_its_index_while_the_old_one_serves_until_the_switch(
 
     assert memory.embedding_model_status().differ
     generations.start_reindex()
-    assert not generations.activate_built_generation(), "nothing of it is embedded yet"
+    assert not generations.activate_built_generation(), "no exchange is embedded yet"
     assert memory.search("boiler", spaces=readable).results[0].exchange.id == stored_exchange.id
 
     memory.index_pending()
@@ -248,13 +248,13 @@ def test_a_new_model_builds_its_index_while_the_old_one_serves_until_the_switch(
 
     assert not memory.embedding_model_status().differ
     assert memory.search("boiler", spaces=readable).results[0].exchange.id == stored_exchange.id
-    assert store.count(collection) > 0, "kept, to switch back to"
+    assert store.count(collection) > 0, "the old collection is kept for a rollback"
     assert generations.drop_retired_generations() == 1
     assert store.count(collection) == 0
     assert IndexGeneration.objects.count() == 1
 
 
-def test_an_index_whose_model_is_gone_is_rebuilt_by_itself_and_keywords_find_meanwhile(memory, person, client):
+def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_meanwhile(memory, person, client):
     client.force_login(person)
     before = exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
@@ -266,7 +266,7 @@ def test_an_index_whose_model_is_gone_is_rebuilt_by_itself_and_keywords_find_mea
     assert found.is_lexical_only
     assert {hit.exchange.id for hit in found.results} == {before.id, after.id}
     assert "The search index is being rebuilt." in client.get("/").content.decode()
-    assert memory.index_pending() == 0, "what cannot be embedded waits"
+    assert memory.index_pending() == 0, "jobs of a missing model wait"
     assert not EmbeddingJob.objects.exclude(error="").exists()
 
     memory.sweep()  # starts the new index

@@ -28,12 +28,13 @@ from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
 
 pytestmark = pytest.mark.django_db
 
-_ENGLISH = 28  # this many of IN_OTHER_WORDS ask in English about English; the shipped model knows no other language
+# The first _ENGLISH of IN_OTHER_WORDS ask in English about English exchanges. The shipped model is trained on English.
+_ENGLISH = 28
 
 
 @pytest.fixture
 def work(memory, person):
-    """Remember the exchanges of a small company's assistant; return their keys by id."""
+    """Store the exchanges of a small company's assistant; return their keys by id."""
     return store_exchanges(person.id)
 
 
@@ -60,26 +61,26 @@ def test_most_paraphrased_questions_recall_and_tasks_recall_nothing(memory, pers
 
 
 @pytest.mark.parametrize(
-    ("question", "is_silent"),
+    ("question", "recalls_nothing"),
     [
         ("Where does Anna keep the spare key for the greenhouse?", False),
         ("Where does Mortimer Ashdown keep the spare key for Lake Quillan?", True),
         ("and when was that?", True),
     ],
 )
-def test_a_question_is_compared_with_the_names_it_contains(memory, person, question, is_silent):
+def test_a_question_is_compared_with_the_names_it_contains(memory, person, question, recalls_nothing):
     exchange(person, "Anna keeps the spare key for the greenhouse behind the clock.")
     memory.index_pending()
 
-    assert (memory.recall([question], spaces=access.readable_space_ids(person.id)).results == ()) is is_silent
+    assert (memory.recall([question], spaces=access.readable_space_ids(person.id)).results == ()) is recalls_nothing
 
 
-@pytest.mark.parametrize("said_by_others", [0, 400])
-def test_an_unknown_name_has_the_same_weight_however_often_others_use_it(memory, person, said_by_others):
+@pytest.mark.parametrize("mentions_by_others", [0, 400])
+def test_an_unknown_name_has_the_same_weight_however_often_others_use_it(memory, person, mentions_by_others):
     exchange(person, "Anna keeps the spare key for the greenhouse behind the clock.")
-    stranger = PersonFactory()
-    for number in range(said_by_others):
-        exchange(stranger, f"Mortimer Ashdown and Wilma Quillan walked, day {number}.")
+    other = PersonFactory()
+    for number in range(mentions_by_others):
+        exchange(other, f"Mortimer Ashdown and Wilma Quillan walked, day {number}.")
     memory.index_pending(limit=1)
     questions = ("Where does Anna keep the key?", "Where do Mortimer Ashdown and Wilma Quillan keep the key?")
 
@@ -104,7 +105,7 @@ def test_in_a_small_store_irrelevant_exchanges_are_not_recalled_with_the_answer(
     ]
 
 
-def test_follow_ups_and_changes_of_subject_are_understood_and_thanks_recall_nothing(memory, person, work):
+def test_follow_ups_and_changes_of_subject_recall_their_exchanges_and_thanks_recall_nothing(memory, person, work):
     readable = access.readable_space_ids(person.id)
 
     def recalled(*messages):
@@ -154,7 +155,7 @@ def test_other_languages_need_more_evidence_with_an_english_model_only(db):
     assert evidence_of(german, "/models/many-languages") == evidence_of(english, "/models/many-languages")
 
 
-def test_excluded_exchanges_take_no_place_among_the_sixty_candidates_of_the_gate(memory, person, work):
+def test_excluded_exchanges_do_not_count_as_candidates_of_the_gate(memory, person, work):
     readable, message = access.readable_space_ids(person.id), "When do we have lunch together?"
     nearest_sixty = [result.exchange.id for result in rank(message, spaces=readable, limit=60).results]
     active = generations.active_generation()
@@ -175,7 +176,7 @@ def test_similarity_of_lexical_candidates_is_known_beyond_the_vector_candidates(
     monkeypatch.setattr(candidates, "VECTOR_CANDIDATES", 2)
     for number in range(8):
         exchange(person, f"Musicians gave a concert on day {number}.")
-    far = exchange(person, "Ticket 48213: the radiator leaks, the caretaker drains it and orders a valve.")
+    dissimilar = exchange(person, "Ticket 48213: the radiator leaks, the caretaker drains it and orders a valve.")
     memory.index_pending()
     active, readable = generations.active_generation(), access.readable_space_ids(person.id)
     message = "Who plays an instrument, says 48213?"
@@ -186,7 +187,7 @@ def test_similarity_of_lexical_candidates_is_known_beyond_the_vector_candidates(
     )
 
     assert len(pool.candidates) == 3
-    assert {c.id: c.similarity for c in pool.candidates}[far.id.hex] == min(pool.similarities) < 0.2
+    assert {c.id: c.similarity for c in pool.candidates}[dissimilar.id.hex] == min(pool.similarities) < 0.2
 
 
 def test_an_exchange_is_as_similar_as_its_best_vector_and_a_second_one_adds_evidence(memory):
@@ -216,7 +217,7 @@ def test_every_strategy_ranks_and_explains(memory, person, name):
 
 @pytest.mark.parametrize("max_exact", [200, 0])
 def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, person, monkeypatch, max_exact):
-    """Few matches are compared one by one; many are left to the index's own filter."""
+    """At most MAX_EXACT matches are compared exactly; for more, the vector store applies the filter."""
     monkeypatch.setattr(candidates, "MAX_EXACT", max_exact)
     stranger = PersonFactory()
     for number in range(30):
@@ -225,8 +226,8 @@ def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, pe
     memory.index_pending()
     query = {"text": "Who replaced the boiler?", "spaces": access.readable_space_ids(person.id), "count": 30}
     similarities = {r.exchange.user_message: r.similarity for r in memory.search(**query).results}
-    filters_of_the_index = []
-    monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
+    store_filters = []
+    monkeypatch.setattr(store, "query", lambda *args, query=store.query: store_filters.append(args[3]) or query(*args))
 
     found = memory.search(**query, filters=parse_filter({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
 
@@ -234,7 +235,7 @@ def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, pe
     assert {r.exchange.user_message for r in found} == texts
     for result in found:
         assert result.similarity == pytest.approx(similarities[result.exchange.user_message], abs=1e-5)
-    assert any(where is not None for where in filters_of_the_index) == (max_exact == 0)
+    assert any(where is not None for where in store_filters) == (max_exact == 0)
 
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones(memory, person):
@@ -242,7 +243,7 @@ def test_an_unknown_strategy_is_refused_with_the_known_ones(memory, person):
         rank("boiler", spaces=access.readable_space_ids(person.id), limit=2, strategy_name="magic")
 
 
-def test_a_missing_strategy_costs_an_answer_only_its_context(memory, person, settings):
+def test_with_a_missing_strategy_an_answer_gets_no_context(memory, person, settings):
     conf = settings.CATO.vector_store.model_copy(update={"retrieval_strategy": "magic"})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
 
@@ -299,10 +300,10 @@ def test_temporal_prefers_recent_exchanges_only_if_requested(memory, person):
     options = {"spaces": access.readable_space_ids(person.id), "limit": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
 
     latest = rank("Who keeps the rota currently?", strategy_name="temporal", **options).results
-    old_one = rank("When did Gethin keep the rota?", strategy_name="temporal", **options).results
+    dated = rank("When did Gethin keep the rota?", strategy_name="temporal", **options).results
 
     assert latest[0].exchange.id == new.id
-    assert old_one[0].exchange.id == old.id
+    assert dated[0].exchange.id == old.id
 
 
 def test_a_named_date_boosts_exchanges_of_that_time(memory, person):
