@@ -37,7 +37,7 @@ class GraphBuilder:
         return output
 
     def external(self, name: str, kind: int, shape: Sequence[int], *, file: str, offset: int, length: int) -> str:
-        """Add a tensor by its position in `file`, beside the model, without reading it; return its name."""
+        """Add a tensor by its position in `file`, in the folder of the model, without reading it; return its name."""
         entries = {"location": file, "offset": str(offset), "length": str(length)}
         fields = [bytes_field(13, text_field(1, key) + text_field(2, value)) for key, value in entries.items()]
         self._tensors[name] = _tensor(name, kind, shape) + b"".join(fields) + number_field(14, 1)

@@ -20,7 +20,7 @@ _MAX_CHARS = 16_384
 
 
 def embedding_texts(exchange: Exchange) -> list[str]:
-    """Return the texts to embed for this exchange, at most one for each of PARTS.
+    """Return the texts to embed for this exchange, at most one for each name in `vectors.PARTS`.
 
     A note or chunk gives one text. A message with an answer gives the whole exchange after the context of the previous
     one, then the pieces of both texts. Load `exchange.previous` beforehand to avoid a query.
