@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
+from chat.answers import runner
+from chat.realtime import frames
 from chat.realtime.consumers import PageConsumer
 from chat.realtime.hub import Frame
+from tests.factories import PersonFactory, thread, turn
 
 THREAD, TURN = uuid.uuid4(), uuid.uuid4()
 
@@ -50,3 +55,27 @@ def test_frames_that_the_page_already_contains_are_not_sent():
 
 def test_frames_that_belong_to_no_turn_are_always_sent():
     assert page_at(9)._is_newer(Frame(THREAD, "who is here"))
+
+
+@pytest.mark.django_db
+def test_a_new_turn_is_rendered_once_for_its_author_and_the_other_pages(client, monkeypatch):
+    ada = PersonFactory()
+    in_thread = thread(ada)
+    turn(in_thread)
+    published: list[Frame] = []
+    rendered: list[uuid.UUID] = []
+    new_turn = frames.new_turn
+    monkeypatch.setattr(frames, "new_turn", lambda turn_id: rendered.append(turn_id) or new_turn(turn_id))
+    monkeypatch.setattr(runner, "publish", published.append)
+    client.force_login(ada)
+    form = {"message": "Where is the key?", "client_key": str(uuid.uuid4())}
+
+    first = client.post(f"/t/{in_thread.id}/say", form, headers={"HX-Request": "true"})
+
+    posted = in_thread.turns.get(message="Where is the key?")
+    assert rendered == [posted.id]
+    assert [frame.html in first.content.decode() for frame in published] == [True]
+
+    again = client.post(f"/t/{in_thread.id}/say", form, headers={"HX-Request": "true"})
+    assert f"turn-{posted.id}" in again.content.decode()
+    assert len(published) == 1, "the others have it"

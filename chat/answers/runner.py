@@ -60,18 +60,22 @@ def start_answer(turn_id: uuid.UUID) -> None:
 
 def publish_and_start(
     posted: PostedTurn, *, removed_ids: Sequence[uuid.UUID] = (), added_ids: Sequence[uuid.UUID] = ()
-) -> None:
+) -> Frame | None:
     """Publish a posted turn to the pages of its thread, and start its answer unless it is queued.
 
-    `removed_ids` and `added_ids` are the turns that left and joined the active branch.
+    `removed_ids` and `added_ids` are the turns that left and joined the active branch. Return the published frame, None
+    if the turn was posted before.
     """
-    turn = posted.turn
+    turn, frame = posted.turn, None
     if removed_ids or added_ids:
-        publish(frames.branch_switched(turn.thread_id, removed_ids, added_ids))
+        frame = frames.branch_switched(turn.thread_id, removed_ids, added_ids)
     elif posted.is_new:
-        publish(frames.turn(turn.id) if turn.attempt > 1 else frames.new_turn(turn.id))
+        frame = frames.turn(turn.id) if turn.attempt > 1 else frames.new_turn(turn.id)
+    if frame is not None:
+        publish(frame)
     if posted.is_new and turn.state == Turn.State.RECALLING:
         start_answer(turn.id)
+    return frame
 
 
 def broadcast_stop(turn_id: uuid.UUID) -> None:

@@ -101,10 +101,10 @@ def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         )
     except _COMPOSER_ERRORS as error:
         return _error(request, thread, error)
-    runner.publish_and_start(posted)
+    published = runner.publish_and_start(posted)
     if not request.htmx:
         return redirect(f"{reverse('thread', args=[thread_id])}#turn-{posted.turn.id}")
-    frame = frames.new_turn(posted.turn.id)
+    frame = published or frames.new_turn(posted.turn.id)
     reset = render(request, "chat/_composer_reset.html", {"composer": _composer()})
     return HttpResponse(frame.html.encode() + reset.content)
 
