@@ -111,7 +111,7 @@ def _index_batch(rows: list[EmbeddingJob]) -> int:
     """Embed and store exchanges of one space and generation; return the number indexed."""
     generation, space = rows[0].generation, rows[0].exchange.space
     try:
-        vectors = _vectors_for(generation, [row.exchange for row in rows])
+        vectors = _get_vectors(generation, [row.exchange for row in rows])
         collection = generations.get_collection(space, generation)
         _delete_outdated_vectors(rows, collection.pk)
         EmbeddingJob.objects.filter(pk__in=[row.pk for row in rows]).update(collection=collection)
@@ -139,7 +139,7 @@ def _index_halves(rows: list[EmbeddingJob]) -> int:
     return sum(_index_batch(half) for half in (rows[:middle], rows[middle:]))
 
 
-def _vectors_for(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
+def _get_vectors(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
     """Return the vectors (parts, dimension) of each exchange: supplied with a record, cached, or newly embedded."""
     supplied = get_record_vectors([e.pk for e in exchanges], generation)
     for vectors in supplied.values():

@@ -119,4 +119,5 @@ def rising_threshold(query: Query) -> float:
 
 
 def _below(threshold: float) -> Callable[[Candidate], bool]:
+    """Return a gate that compares each candidate's own similarity with the threshold."""
     return lambda candidate: candidate.similarity is None or candidate.similarity < threshold

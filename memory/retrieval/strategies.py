@@ -28,14 +28,14 @@ from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits
 def default(query: Query) -> RankedHits:
     """Rank by cosine similarity; the gate is one fixed threshold, or the rising one with `dynamic_threshold`."""
     pool = gather_candidates(query)
-    order = _by_similarity(pool)
+    order = _rank_by_similarity(pool)
     return _build_hits(_RankedPool(pool, order, "default", relevance_filter(query, pool, each=True)))
 
 
 def dynamic(query: Query) -> RankedHits:
     """Rank by cosine similarity; the gate's threshold rises with the length of the conversation."""
     pool = gather_candidates(query)
-    order = _by_similarity(pool)
+    order = _rank_by_similarity(pool)
     return _build_hits(_RankedPool(pool, order, "dynamic", relevance_filter(query, pool, rising=True)))
 
 
@@ -49,7 +49,7 @@ def temporal(query: Query) -> RankedHits:
     ranked = _rank_fused(query, "temporal")
     if asks_for_latest(query.text):
         apply_recency_decay(ranked.order, now=query.now, decay=settings.CATO.vector_store.temporal_decay)
-        ranked.order = _best_first(ranked.order)
+        ranked.order = _sort_by_score(ranked.order)
     return _build_hits(ranked)
 
 
@@ -74,19 +74,19 @@ def _rank_fused(query: Query, strategy: str) -> _RankedPool:
     period = parse_date_range(query.text, query.now)
     order = fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight)
     boost_date_range(order, period)
-    return _RankedPool(pool, _best_first(order), strategy, relevance_filter(query, pool), period)
+    return _RankedPool(pool, _sort_by_score(order), strategy, relevance_filter(query, pool), period)
 
 
-def _by_similarity(pool: CandidatePool) -> list[Candidate]:
+def _rank_by_similarity(pool: CandidatePool) -> list[Candidate]:
     if pool.is_lexical_only:
-        return _best_first(fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight))
-    found = [c for c in pool.candidates if c.similarity is not None]
-    for candidate in found:
+        return _sort_by_score(fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight))
+    similar = [c for c in pool.candidates if c.similarity is not None]
+    for candidate in similar:
         candidate.score = candidate.similarity or 0.0
-    return _best_first(found)
+    return _sort_by_score(similar)
 
 
-def _best_first(candidates: list[Candidate]) -> list[Candidate]:
+def _sort_by_score(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda c: (-c.score, -c.timestamp.timestamp(), c.id))
 
 
@@ -106,8 +106,8 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
     query = ranked.pool.query
     limit = 3 * query.limit if rerank.is_configured() else query.limit
     order = _diversify(ranked, limit)
-    alive = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
-    rows = {row.id.hex: row for row in alive.filter(id__in=[uuid.UUID(c.id) for c in order])}
+    findable = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
+    rows = {row.id.hex: row for row in findable.filter(id__in=[uuid.UUID(c.id) for c in order])}
     locations = locations_of(row.pk for row in rows.values() if row.source_file)
     results = []
     for candidate in order:

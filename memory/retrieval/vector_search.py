@@ -53,7 +53,7 @@ class PendingVectorSearch:
             raise missing[0]
         # Return the same number of hits for several spaces as for one. Each candidate adds the cost of reading and
         # scoring it and its neighbours.
-        return _similarities(_nearest_first(pairs)[: _vector_count(self.count)], self.count)
+        return _similarities(_sort_by_similarity(pairs)[: _vector_count(self.count)], self.count)
 
     def _answer_of(self, key: int, name: str, answer: Future[list[ScoredId]]) -> list[ScoredId]:
         try:
@@ -106,7 +106,7 @@ def exact_similarities(query: Query, ids: Iterable[str], count: int) -> Similari
     compare = partial(store.similarities, query.vector)
     answers = in_parallel(compare, ids_by_collection.keys(), ids_by_collection.values())
     pairs = [pair for answer in answers for pair in answer]
-    return _similarities(_nearest_first(pairs), count)
+    return _similarities(_sort_by_similarity(pairs), count)
 
 
 def in_parallel(
@@ -120,7 +120,7 @@ def _vector_count(count: int) -> int:
     return int(_VECTORS_PER_EXCHANGE * count)
 
 
-def _nearest_first(pairs: list[ScoredId]) -> list[ScoredId]:
+def _sort_by_similarity(pairs: list[ScoredId]) -> list[ScoredId]:
     return sorted(pairs, key=itemgetter(1), reverse=True)
 
 
