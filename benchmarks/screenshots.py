@@ -50,7 +50,10 @@ def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path
     plan.write_text("# Watering\n\nThe greenhouse gets twelve litres on Mondays.\n\n## Keys\n\nSee the clock.\n" * 4)
     with plan.open("rb") as file:
         administrator.post("/documents", files={"files": (plan.name, file, "text/markdown")})
-    wait_for(lambda: "memory-icon--remembered" in administrator.get("/documents").text.partition("<main")[2], "the document to be read")
+    wait_for(
+        lambda: "memory-icon--remembered" in administrator.get("/documents").text.partition("<main")[2],
+        "the document to be read",
+    )
     document = administrator.get("/documents").text.split('class="table__name" href="')[1].split('"')[0]
     endpoint.script(KEY, answer=ANSWER, reasoning="Where was the key? In the hall, I think.")
     thread = administrator.send_message("Where do we keep the key to the greenhouse?")

@@ -107,6 +107,13 @@ def test_missing_and_damaged_files_are_named_with_what_to_do(tmp_path: Path, mon
         LocalEmbedder(NAME).embed_query("Lunch?")
 
 
+def test_missing_directions_of_the_language_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy_of(NAME, tmp_path / "model", without=LANGUAGE_DIRECTIONS)
+    monkeypatch.setattr("memory.embeddings.local._INSTALLED", {NAME: lambda: folder})
+    with pytest.raises(EmbeddingError, match=r"language_directions.npy cannot be read.*make model"):
+        LocalEmbedder(NAME).embed_query("Lunch?")
+
+
 def test_a_damaged_model_in_a_folder_is_reported(tmp_path: Path) -> None:
     folder = copy_of(NAME, tmp_path / "model", without="model.onnx")
     (folder / "model.onnx").write_bytes(b"no protocol buffer")

