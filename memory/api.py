@@ -71,7 +71,7 @@ from memory.index.reconcile import (
 )
 from memory.index.store import ping_vector_store, request_file_cleanup
 from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
-from memory.maintenance import backfill, embed_queued, sweep
+from memory.maintenance import backfill, count_queued, embed_queued, sweep
 from memory.models import (
     CachedEmbedding,
     Chunk,

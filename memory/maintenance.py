@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
 from memory import jobs
 from memory.documents.deletion import cleanup_documents
 from memory.documents.extraction_runs import has_due_extraction
@@ -78,9 +80,7 @@ def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
 
 def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     """Embed queued exchanges of all generations that are not retired; stop when the rest waits after an error."""
-    rows = EmbeddingJob.objects.filter(exchange__forgotten_at=None).exclude(
-        generation__state=IndexGeneration.State.RETIRED
-    )
+    rows = _current_jobs()
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0
     while remaining := pending.count():
@@ -95,3 +95,13 @@ def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     failed = rows.filter(state=Job.State.FAILED)
     with_error = (failed | pending).exclude(error="").first()
     return BackfillReport(embedded, pending.count(), failed.count(), with_error.error if with_error else "")
+
+
+def count_queued() -> int:
+    """Return the number of exchanges that wait to be embedded, counted once for each generation."""
+    return _current_jobs().filter(state=Job.State.PENDING).count()
+
+
+def _current_jobs() -> QuerySet[EmbeddingJob]:
+    rows = EmbeddingJob.objects.filter(exchange__forgotten_at=None)
+    return rows.exclude(generation__state=IndexGeneration.State.RETIRED)

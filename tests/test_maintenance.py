@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
+from tqdm import tqdm
 
 from cato_web.celery import run_startup_backfills
+from cato_web.management import store_command
 from memory.embeddings import local
 from memory.errors import EmbeddingError
 from memory.exchanges import lifecycle
@@ -184,6 +186,24 @@ def test_drift_is_counted_in_both_directions_and_shown_to_administrators(memory,
     assert "Drift" not in client.get("/stats", {"of": "everything"}).text
     client.force_login(AdministratorFactory())
     assert "Drift" in client.get("/stats", {"of": "everything"}).text
+
+
+def test_a_reindex_shows_its_progress_as_a_share_of_what_waits(memory, person, indexed_facts, monkeypatch):
+    bars: list[tuple[str, int | None, int]] = []
+
+    class Bar(tqdm):
+        def close(self) -> None:
+            if not self.disable:
+                bars.append((self.desc, self.total, self.n))
+            super().close()
+
+    monkeypatch.setattr(
+        store_command, "tqdm", lambda **options: Bar(**options | {"disable": False, "file": StringIO()})
+    )
+
+    run("reembed", "--again")
+
+    assert bars == [("embedded", len(indexed_facts), len(indexed_facts))]
 
 
 def test_a_reindex_builds_a_second_generation_and_can_be_reverted(memory, person, indexed_facts, monkeypatch):

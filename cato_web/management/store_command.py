@@ -54,6 +54,10 @@ class ProgressBars:
     def __init__(self) -> None:
         self._bars: dict[str, tqdm[Any]] = {}
 
+    def expect(self, name: str, total: int) -> None:
+        """Show the progress of `name` as a share of `total`, with the remaining time."""
+        self._bars[name] = tqdm(desc=name, total=total, unit="", disable=None, file=sys.stderr)
+
     def __enter__(self) -> ProgressBars:
         return self
 

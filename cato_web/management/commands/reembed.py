@@ -43,6 +43,7 @@ class Command(StoreCommand):
             self.stdout.write(f"The index uses {models.active} already; --again rebuilds it.")
             return
         with ProgressBars() as bars:
+            bars.expect("embedded", memory.count_queued())
             while IndexGeneration.objects.filter(pk=building.pk, state=IndexGeneration.State.BUILDING).exists():
                 embedded = memory.embed_queued(progress=bars)
                 if embedded.failed or embedded.waiting:
