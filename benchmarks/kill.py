@@ -71,7 +71,7 @@ def run(home: Path, *, kills: int, seed: int, max_pause: float = 3.0) -> Report:
         administrator = cato.set_up()
         people = [cato.join(administrator, name) for name in PEOPLE]
         stack.enter_context(_run_supervisor(cato, report))
-        with _post_messages(cato, people, seed, report):
+        with _run_posters(cato, people, seed, report):
             _kill_repeatedly(cato, dice, report, kills, max_pause)
         started = time.monotonic()
         wait_for(lambda: is_settled(cato), "everything to be answered, marked and remembered", SETTLED_WITHIN, 0.5)
@@ -130,23 +130,23 @@ def _run_supervisor(cato: Cato, report: Report) -> Iterator[None]:
 
 
 @contextmanager
-def _post_messages(cato: Cato, people: list[Client], seed: int, report: Report) -> Iterator[None]:
-    """Meanwhile let everybody post messages."""
+def _run_posters(cato: Cato, people: list[Client], seed: int, report: Report) -> Iterator[None]:
+    """Let everybody post messages while the block runs."""
     ending = threading.Event()
-    speakers = []
+    posters = []
     for person in people:
         clients = [cato.sign_in(person, url) for url in cato.urls]
         secret = _open_secret(cato, person, report)
         dice = random.Random(f"{seed} {person.name}")
-        speakers.append(threading.Thread(target=_post_messages, args=(clients, secret, dice, report, ending)))
-    for speaker in speakers:
-        speaker.start()
+        posters.append(threading.Thread(target=_post_messages, args=(clients, secret, dice, report, ending)))
+    for poster in posters:
+        poster.start()
     try:
         yield
     finally:
         ending.set()
-        for speaker in speakers:
-            speaker.join()
+        for poster in posters:
+            poster.join()
 
 
 def _open_secret(cato: Cato, person: Client, report: Report) -> str:

@@ -407,7 +407,7 @@ def test_only_allowed_domains_may_register(alice, fake, configure):
     configure(joins=True, only_emails_of=["halden.example", "b.example"])
     for email in ("eve@elsewhere.example", "eve@evil.halden.example", "eve@halden.example.evil.example"):
         fake.claims = {"sub": email, "email": email}
-        assert "Only e-mail addresses of halden.example and b.example" in refusal_of(complete_login(Client(), fake))
+        assert "Only email addresses of halden.example and b.example" in refusal_of(complete_login(Client(), fake))
     fake.claims = {}
     assert complete_login(Client(), fake).status_code == 302
 
