@@ -161,6 +161,24 @@ def person(db: None) -> Any:
     return PersonFactory()
 
 
+@pytest.fixture
+def notified_people(
+    monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> Callable[[Callable[[], object]], set[Any]]:
+    """Return a function that acts, commits, and returns the people whose thread lists are notified."""
+
+    def run(act: Callable[[], object]) -> set[Any]:
+        from chat.realtime import notifications
+
+        people: list[Any] = []
+        with monkeypatch.context() as patch, django_capture_on_commit_callbacks(execute=True):
+            patch.setattr(notifications, "notify_users", people.extend)
+            act()
+        return set(people)
+
+    return run
+
+
 # Longest first: one process runs a whole module, and the last process should not wait for a long one.
 LONGEST = (
     "properties_http", "maintenance", "erasure", "properties", "command_line", "documents", "administration",
