@@ -175,3 +175,17 @@ def test_a_turn_is_reached_only_through_its_own_thread(person, bob, talk):
     ):
         with pytest.raises(NotFoundError):
             find()
+
+
+def test_only_its_owner_obtains_a_thread_for_its_owner(person, bob, talk):
+    assert access.get_owned_thread(bob.id, talk.id) == talk
+    assert access.get_thread(person.id, talk.id) == talk
+    with pytest.raises(NotFoundError):
+        access.get_owned_thread(person.id, talk.id)
+
+
+def test_only_the_given_turns_are_checked_for_access(person, bob, talk):
+    asked, other = (turn(talk, author=person) for _ in range(2))
+    Membership.objects.filter(person=person).delete()
+    assert access.turns_without_access([asked.id]) == {asked.id}
+    assert access.turns_without_access([asked.id, other.id]) == {asked.id, other.id}

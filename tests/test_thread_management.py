@@ -10,11 +10,12 @@ from django.utils import timezone
 
 from chat import services
 from chat.errors import InvalidMessageError, ThreadBusyError
-from chat.models import Thread, Turn
+from chat.models import ReadMarker, Thread, ThreadSession, Turn
+from chat.threads.read_markers import ensure_marker
 from memory.models import Exchange, RecallLogEntry
 from memory.retrieval.search import search
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange, signed_in, thread, turn
+from tests.factories import PersonFactory, ago, exchange, group, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -150,3 +151,119 @@ def test_threads_are_found_by_words_of_their_titles(memory, person):
     page = signed_in(person).get(reverse("threads"), {"q": "SAW where"}).content.decode()
     assert page.count("Where the saw is") >= 1
     assert "Greenhouse</a>" not in page[page.index("thread-list") :]
+
+
+def test_a_new_thread_is_created_in_the_given_space_with_the_default_model(person):
+    person.default_model = "large"
+    person.save()
+    crew = group("Crew", person)
+
+    titled = services.create_thread(person.id, title=" Keys \n and locks ", space=crew, is_remembered=False)
+    untitled = services.create_thread(person.id)
+
+    assert (titled.title, titled.title_source) == ("Keys and locks", Thread.TitleSource.USER)
+    assert (titled.space, titled.is_remembered) == (crew, False)
+    assert (untitled.title, untitled.title_source) == ("New thread", Thread.TitleSource.FIRST_MESSAGE)
+    assert (untitled.space, untitled.is_remembered) == (access.personal_space(person.id), True)
+    assert {titled.model, untitled.model} == {"large"}
+
+
+def test_archiving_unpins_a_thread(person):
+    one, other = (thread(person, pinned_at=ago(hours=1)) for _ in range(2))
+    services.set_archived(one, True)
+    assert list(Thread.objects.filter(archived_at=None)) == [other]
+    assert list(Thread.objects.exclude(pinned_at=None)) == [other]
+
+
+def test_continuing_a_thread_starts_its_next_session_unless_the_last_one_is_empty(person):
+    reader = PersonFactory()
+    one = turn(thread(person)).thread
+
+    started = services.continue_thread(one, person_id=reader.id)
+    assert (started.seq, started.started_by_id) == (1, reader.id)
+    ThreadSession.objects.update(started_at=ago(hours=1))
+    again = services.continue_thread(one, person_id=person.id)
+
+    assert again == started
+    again.refresh_from_db()
+    assert (again.seq, again.started_by_id) == (1, reader.id)
+    assert again.started_at > ago(minutes=1)
+    assert one.sessions.get(seq=0).started_at < ago(minutes=1)
+    assert services.continue_thread(thread(person), person_id=person.id).seq == 0
+
+
+def test_only_the_chosen_thread_is_restored_and_only_in_time(person):
+    in_time, too_late, other = (thread(person, deleted_at=ago(seconds=seconds)) for seconds in (14, 16, 1))
+    assert services.restore_thread(in_time)
+    assert not services.restore_thread(too_late)
+    assert set(Thread.objects.exclude(deleted_at=None)) == {too_late, other}
+
+
+def test_only_the_chosen_thread_is_moved_and_read_markers_of_those_who_lose_it_are_removed(person):
+    stays, leaves = PersonFactory(), PersonFactory()
+    one, other = (thread(person, space=access.team_space()) for _ in range(2))
+    for in_thread in (one, other):
+        for reader in (person, stays, leaves):
+            ensure_marker(in_thread, reader.id)
+    crew = group("Crew", person, stays)
+
+    services.move_thread(one, to=crew, by=person.id)
+
+    assert dict(Thread.objects.values_list("id", "space_id")) == {one.id: crew.id, other.id: access.team_space().id}
+    marked = set(ReadMarker.objects.values_list("thread_id", "person_id"))
+    assert (one.id, leaves.id) not in marked
+    assert marked >= {(one.id, person.id), (one.id, stays.id), (other.id, leaves.id)}
+
+
+def test_both_the_previous_and_the_new_readers_are_notified_of_a_move(person, notified_people):
+    before, after = PersonFactory(), PersonFactory()
+    one = thread(person, space=group("Crew", person, before))
+    to = group("Choir", person, after)
+    assert notified_people(lambda: services.move_thread(one, to=to, by=person.id)) == {person.id, before.id, after.id}
+
+
+NOTIFYING = {
+    "create": lambda one: services.create_thread(one.owner_id, space=one.space),
+    "rename": lambda one: services.rename_thread(one, "Keys"),
+    "delete": services.delete_thread,
+    "restore": lambda one: (
+        Thread.objects.filter(id=one.id).update(deleted_at=ago(seconds=1)) and services.restore_thread(one)
+    ),
+}
+
+
+@pytest.mark.parametrize("change", NOTIFYING)
+def test_the_readers_of_the_thread_are_notified_to(person, notified_people, change):
+    reader = PersonFactory()
+    one = thread(person, space=group("Crew", person, reader))
+    assert notified_people(lambda: NOTIFYING[change](one)) == {person.id, reader.id}
+
+
+def test_deleting_the_last_turns_changes_no_other_thread(person):
+    first = turn(thread(person))
+    last, other = turn(first.thread, parent=first), turn(thread(person))
+    for one in (last, other):
+        Thread.objects.filter(id=one.thread_id).update(head=one)
+    services.delete_last_turns(last.thread, 1, by=person.id)
+    heads = dict(Thread.objects.values_list("id", "head_id"))
+    assert heads == {first.thread_id: first.id, other.thread_id: other.id}
+
+
+def test_deleting_the_threads_of_a_space_stops_running_answers_and_their_queue_first(person):
+    crew = group("Crew", person)
+    running = turn(thread(person, space=crew), answer="Half", state=Turn.State.ANSWERING)
+    queued = turn(running.thread, answer="", state=Turn.State.QUEUED)
+    idle, other = turn(thread(person, space=crew)), turn(thread(person), answer="", state=Turn.State.QUEUED)
+
+    assert services.delete_threads_in_space(crew.id, by=person.id) == 1
+
+    assert set(Turn.objects.all()) == {running, queued, other}
+    assert not Thread.objects.filter(id=idle.thread_id).exists()
+    for one in (running, queued, other):
+        one.refresh_from_db()
+    assert (running.state, running.stop_requested) == (Turn.State.ANSWERING, True)
+    assert (queued.state, other.state) == (Turn.State.STOPPED, Turn.State.QUEUED)
+
+    Turn.objects.filter(id=running.id).update(state=Turn.State.STOPPED)
+    assert services.delete_threads_in_space(crew.id, by=person.id) == 1
+    assert set(Turn.objects.all()) == {other}

@@ -10,9 +10,10 @@ import pytest
 from chat import services
 from chat.errors import ConflictError, InvalidMessageError, PermissionDeniedError, ThreadBusyError
 from chat.models import Image, Thread, Turn
-from chat.turns import stopping
+from chat.threads.read_markers import unread_thread_ids
+from chat.turns import posting, stopping
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, image_of, thread, turn
+from tests.factories import PersonFactory, ago, group, image_of, thread, turn
 
 pytestmark = pytest.mark.django_db
 State = Turn.State
@@ -222,3 +223,86 @@ def test_a_key_that_was_used_within_a_thread_does_not_prevent_a_new_thread(perso
     new = services.create_thread_with_message(person.id, message="Where is the key?", client_key=client_key)
     assert new.is_new
     assert new.turn.thread_id != within.turn.thread_id
+
+
+def test_a_posted_message_becomes_the_head_of_its_thread_and_is_unread_for_others(person):
+    reader, answered = PersonFactory(), turn(thread(person, space=access.team_space()))
+    shared = answered.thread
+    Thread.objects.filter(id=shared.id).update(head=answered, last_message_at=ago(hours=1))
+
+    one = services.post_message(shared, author_id=person.id, message="And the oar?", client_key=key()).turn
+
+    shared.refresh_from_db()
+    assert (one.parent_id, one.position, shared.head_id) == (answered.id, 1, one.id)
+    assert shared.last_message_at > ago(minutes=1)
+    assert unread_thread_ids(reader.id, [shared]) == {shared.id}
+    assert unread_thread_ids(person.id, [shared]) == set()
+
+
+def test_a_message_sent_twice_to_a_thread_is_one_turn(person):
+    talk, client_key = thread(person), key()
+    first, again = (
+        services.post_message(talk, author_id=person.id, message="And the oar?", client_key=client_key)
+        for _ in range(2)
+    )
+    assert (first.is_new, again.is_new) == (True, False)
+    assert again.turn == first.turn
+    assert talk.turns.count() == 1
+
+
+def test_a_queued_message_waits_for_the_running_answer_of_its_thread(person):
+    running = turn(thread(person), answer="Half", state=State.ANSWERING)
+    queued = turn(running.thread, answer="", state=State.QUEUED, revision=2, heartbeat_at=ago(hours=1))
+    assert posting.start_next_queued(running.thread_id) is None
+    assert services.start_queued_after_answer(running.thread_id, person.id) == []
+
+    Turn.objects.filter(id=running.id).update(state=State.COMPLETE)
+    assert posting.start_next_queued(running.thread_id) == queued
+    queued.refresh_from_db()
+    assert (queued.state, queued.revision) == (State.RECALLING, 3)
+    assert queued.heartbeat_at > ago(minutes=1)
+
+
+def test_a_turn_withdrawn_at_the_same_time_starts_no_turn_whose_author_is_not_locked(person, monkeypatch):
+    withdrawn = turn(thread(person), answer="", state=State.QUEUED)
+    next_one = turn(withdrawn.thread, answer="", state=State.QUEUED, author=PersonFactory())
+
+    def withdraw_while_waiting(person_id: uuid.UUID) -> None:
+        assert person_id == person.id
+        services.withdraw_message(withdrawn, by=person.id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(posting, "lock_person", withdraw_while_waiting)
+        assert posting.start_next_queued(withdrawn.thread_id) is None
+    assert posting.start_next_queued(withdrawn.thread_id) == next_one
+
+
+def test_the_first_queued_turn_of_each_idle_thread_starts(person):
+    running = turn(thread(PersonFactory()), answer="Half", state=State.ANSWERING, heartbeat_at=ago(seconds=1))
+    turn(running.thread, answer="", state=State.QUEUED)
+    first, other = (turn(thread(PersonFactory()), answer="", state=State.QUEUED) for _ in range(2))
+    second = turn(first.thread, answer="", state=State.QUEUED)
+    turn(thread(person))
+
+    assert set(services.start_all_queued()) == {first.id, other.id}
+    second.refresh_from_db()
+    assert second.state == State.QUEUED
+
+
+CHANGES_OF_STATE: dict[str, tuple[Callable[[Turn], object], State]] = {
+    "retry": (services.retry_turn, State.FAILED),
+    "start": (lambda one: posting.start_next_queued(one.thread_id), State.QUEUED),
+    "interrupt": (lambda one: services.interrupt_stale_answers(), State.ANSWERING),
+    "post": (
+        lambda one: services.post_message(one.thread, author_id=one.author_id, message="And?", client_key=key()),
+        State.COMPLETE,
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_STATE)
+def test_the_readers_of_the_thread_are_notified_of(person, notified_people, change):
+    act, state = CHANGES_OF_STATE[change]
+    reader = PersonFactory()
+    one = turn(thread(person, space=group("Crew", person, reader)), answer="", state=state, heartbeat_at=ago(minutes=1))
+    assert notified_people(lambda: act(one)) == {person.id, reader.id}
