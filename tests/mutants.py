@@ -47,7 +47,7 @@ TESTS = {
     "chat/turns/branches.py": "turn_states branches concurrent_answers",
     "chat/turns/stopping.py": "turn_states threads forks",
     "chat/answers/persistence.py": "answer_steps flush_loop threads branches recall images endpoint_faults citations forks",
-    "chat/threads/lifecycle.py": "turn_states thread_management threads groups forgetting forks account_deletion",
+    "chat/threads/lifecycle.py": "turn_states thread_management threads groups forgetting forks images account_deletion",
     "memory/jobs.py": "leases fairness forgetting documents import_jobs administration",
 }
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -11,7 +11,7 @@ from chat.errors import ConflictError
 from chat.models import Turn
 from chat.realtime import frames
 from memory.spaces import access
-from tests.factories import PersonFactory, thread, turn
+from tests.factories import PersonFactory, ago, thread, turn
 
 pytestmark = pytest.mark.django_db
 RUNNING, QUEUED = Turn.State.RECALLING, Turn.State.QUEUED
@@ -92,3 +92,10 @@ def test_retrying_and_regenerating_above_the_limit_are_refused(person):
         with pytest.raises(ConflictError, match="2 answers of yours are in progress"):
             change()
     assert (state(failed), state(completed)) == (Turn.State.FAILED, Turn.State.COMPLETE)
+
+
+def test_answers_of_a_dead_process_do_not_count(person):
+    turns = [post(person) for _ in range(2)]
+    assert post(person).state == QUEUED
+    Turn.objects.filter(id=turns[0].id).update(heartbeat_at=ago(seconds=16))
+    assert post(person).state == RUNNING

@@ -12,6 +12,7 @@ from chat import services
 from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import ReadMarker, Thread, ThreadSession, Turn
 from chat.threads.read_markers import ensure_marker
+from chat.threads.titles import apply_model_title
 from memory.models import Exchange, RecallLogEntry
 from memory.retrieval.search import search
 from memory.spaces import access
@@ -254,6 +255,7 @@ def test_deleting_the_threads_of_a_space_stops_running_answers_and_their_queue_f
     running = turn(thread(person, space=crew), answer="Half", state=Turn.State.ANSWERING)
     queued = turn(running.thread, answer="", state=Turn.State.QUEUED)
     idle, other = turn(thread(person, space=crew)), turn(thread(person), answer="", state=Turn.State.QUEUED)
+    Thread.objects.filter(id=other.thread_id).update(head=other)
 
     assert services.delete_threads_in_space(crew.id, by=person.id) == 1
 
@@ -266,4 +268,32 @@ def test_deleting_the_threads_of_a_space_stops_running_answers_and_their_queue_f
 
     Turn.objects.filter(id=running.id).update(state=Turn.State.STOPPED)
     assert services.delete_threads_in_space(crew.id, by=person.id) == 1
-    assert set(Turn.objects.all()) == {other}
+    assert list(Turn.objects.all()) == [other]
+    assert Thread.objects.get().head_id == other.id
+
+
+def test_the_model_does_not_replace_a_title_of_a_person(person):
+    one, other = thread(person), thread(person)
+    services.rename_thread(one, "Keys")
+    for in_thread in (one, other):
+        apply_model_title(in_thread.id, "Locks")
+    assert dict(Thread.objects.values_list("id", "title")) == {one.id: "Keys", other.id: "Locks"}
+
+
+def test_only_the_chosen_thread_gets_another_model(person):
+    one, other = thread(person, model="large"), thread(person, model="large")
+    services.set_model(one, " small ")
+    assert dict(Thread.objects.values_list("id", "model")) == {one.id: "small", other.id: "large"}
+
+
+def test_deleting_the_last_turns_deletes_whole_branches_that_start_at_them(person):
+    first = turn(thread(person))
+    deleted = turn(first.thread, parent=first)
+    branch = turn(first.thread, parent=deleted, is_on_active_branch=False)
+    turn(first.thread, parent=branch, is_on_active_branch=False)
+    other_branch = turn(first.thread, parent=first, is_on_active_branch=False)
+
+    assert services.delete_last_turns(first.thread, 1, by=person.id) == [deleted.id]
+
+    assert set(Turn.objects.all()) == {first, other_branch}
+    assert services.delete_last_turns(thread(person), 1, by=person.id) == []

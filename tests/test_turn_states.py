@@ -10,7 +10,7 @@ import pytest
 from chat import services
 from chat.errors import ConflictError, InvalidMessageError, PermissionDeniedError, ThreadBusyError
 from chat.models import Image, Thread, Turn
-from chat.threads.read_markers import unread_thread_ids
+from chat.threads.read_markers import ensure_marker, unread_thread_ids
 from chat.turns import posting, stopping
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, group, image_of, thread, turn
@@ -226,17 +226,18 @@ def test_a_key_that_was_used_within_a_thread_does_not_prevent_a_new_thread(perso
 
 
 def test_a_posted_message_becomes_the_head_of_its_thread_and_is_unread_for_others(person):
-    reader, answered = PersonFactory(), turn(thread(person, space=access.team_space()))
+    author, answered = PersonFactory(), turn(thread(person, space=access.team_space()))
+    ensure_marker(answered.thread, person.id)
     shared = answered.thread
     Thread.objects.filter(id=shared.id).update(head=answered, last_message_at=ago(hours=1))
 
-    one = services.post_message(shared, author_id=person.id, message="And the oar?", client_key=key()).turn
+    one = services.post_message(shared, author_id=author.id, message="And the oar?", client_key=key()).turn
 
     shared.refresh_from_db()
     assert (one.parent_id, one.position, shared.head_id) == (answered.id, 1, one.id)
     assert shared.last_message_at > ago(minutes=1)
-    assert unread_thread_ids(reader.id, [shared]) == {shared.id}
-    assert unread_thread_ids(person.id, [shared]) == set()
+    assert unread_thread_ids(person.id, [shared]) == {shared.id}
+    assert unread_thread_ids(author.id, [shared]) == set()
 
 
 def test_a_message_sent_twice_to_a_thread_is_one_turn(person):
@@ -306,3 +307,11 @@ def test_the_readers_of_the_thread_are_notified_of(person, notified_people, chan
     reader = PersonFactory()
     one = turn(thread(person, space=group("Crew", person, reader)), answer="", state=state, heartbeat_at=ago(minutes=1))
     assert notified_people(lambda: act(one)) == {person.id, reader.id}
+
+
+def test_a_turn_that_was_deleted_meanwhile_is_not_restarted(person):
+    failed = turn(thread(person), answer="Half", state=State.FAILED)
+    services.delete_last_turns(failed.thread, 1, by=person.id)
+    for restart in (services.retry_turn, services.resume_turn):
+        with pytest.raises(ConflictError):
+            restart(failed)
