@@ -138,7 +138,9 @@ def test_only_its_owner_reaches_a_deleted_thread_and_only_while_they_read_its_sp
     with pytest.raises(NotFoundError):
         access.get_deleted_thread(bob.id, talk.id)  # not deleted yet
     Thread.objects.filter(id=talk.id).update(deleted_at=ago(seconds=1))
+    other = thread(bob, space=talk.space, deleted_at=ago(seconds=1))
     assert access.get_deleted_thread(bob.id, talk.id) == talk
+    assert access.get_deleted_thread(bob.id, other.id) == other
     for stranger in (person, PersonFactory()):
         with pytest.raises(NotFoundError):
             access.get_deleted_thread(stranger.id, talk.id)
@@ -164,7 +166,9 @@ def test_an_unsent_image_is_opened_by_its_owner_and_a_sent_one_by_readers_of_its
 
 
 def test_a_turn_is_reached_only_through_its_own_thread(person, bob, talk):
-    one, elsewhere = turn(talk), thread(bob, space=talk.space)
+    elsewhere = thread(bob, space=talk.space)
+    turn(elsewhere), turn(talk)
+    one = turn(talk)
     assert access.get_turn(person.id, talk.id, one.id) == one
     assert access.turn_by_id(person.id, one.id) == one
     for find in (
