@@ -167,10 +167,12 @@ def test_an_unsent_image_is_opened_by_its_owner_and_a_sent_one_by_readers_of_its
 
 def test_a_turn_is_reached_only_through_its_own_thread(person, bob, talk):
     elsewhere = thread(bob, space=talk.space)
-    turn(elsewhere), turn(talk)
+    other = turn(elsewhere)
+    turn(talk)
     one = turn(talk)
     assert access.get_turn(person.id, talk.id, one.id) == one
     assert access.turn_by_id(person.id, one.id) == one
+    assert access.turn_by_id(person.id, other.id) == other
     for find in (
         lambda: access.get_turn(person.id, elsewhere.id, one.id),
         lambda: access.get_turn(PersonFactory().id, talk.id, one.id),
