@@ -254,7 +254,8 @@ def test_deleting_the_threads_of_a_space_stops_running_answers_and_their_queue_f
     crew = group("Crew", person)
     running = turn(thread(person, space=crew), answer="Half", state=Turn.State.ANSWERING)
     queued = turn(running.thread, answer="", state=Turn.State.QUEUED)
-    idle, other = turn(thread(person, space=crew)), turn(thread(person), answer="", state=Turn.State.QUEUED)
+    first_by_id = thread(person, id=uuid.UUID(int=1))
+    idle, other = turn(thread(person, space=crew)), turn(first_by_id, answer="", state=Turn.State.QUEUED)
     Thread.objects.filter(id=other.thread_id).update(head=other)
 
     assert services.delete_threads_in_space(crew.id, by=person.id) == 1
