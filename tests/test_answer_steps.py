@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
+from chat import services
 from chat.answers import persistence
 from chat.answers.persistence import AnswerCheckpoint, AnswerJob, AnswerOutcome
 from chat.llm import endpoint
@@ -398,3 +399,12 @@ def test_an_answer_is_marked_as_missing_while_the_vector_store_is_disabled(perso
     assert (one.is_missing_in_memory, Exchange.objects.get().id) == (False, one.exchange_id)
     other.refresh_from_db()
     assert other.exchange_id is None
+
+
+def test_a_placeholder_is_not_remembered_even_if_its_process_dies(person):
+    one = waiting(thread(person))
+    persistence.prepare_answer(one.id, 1, SearchResults(), 120, is_dummy=True)
+    Turn.objects.filter(id=one.id).update(answer="No model is connected.", heartbeat_at=ago(seconds=16))
+
+    assert services.interrupt_stale_answers() == [one.id]
+    assert not Exchange.objects.exists()

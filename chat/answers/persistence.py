@@ -137,9 +137,12 @@ def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
 
 @transaction.atomic
 def prepare_answer(
-    turn_id: uuid.UUID, attempt: int, search_results: SearchResults, recall_ms: int
+    turn_id: uuid.UUID, attempt: int, search_results: SearchResults, recall_ms: int, *, is_dummy: bool = False
 ) -> PreparedAnswer | None:
-    """Save the recalled exchanges and build the prompt; return None if the lease of the turn is lost."""
+    """Save the recalled exchanges and build the prompt; return None if the lease of the turn is lost.
+
+    `is_dummy`: the answer is a placeholder, which is not remembered even if this process dies before it is complete.
+    """
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     updated = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
@@ -147,6 +150,7 @@ def prepare_answer(
         recall_note=search_results.note,
         recall_ms=recall_ms,
         finish_reason="",
+        is_dummy=is_dummy,
         heartbeat_at=timezone.now(),
     )
     if not updated:

@@ -193,7 +193,12 @@ async def _recall_and_prepare(stream: AnswerStream) -> list[Message] | None:
     metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
     recall_ms = round(1000 * elapsed)
     prepared = await run_in_db_thread(
-        persistence.prepare_answer, turn_id, stream.job.attempt, search_results, recall_ms
+        persistence.prepare_answer,
+        turn_id,
+        stream.job.attempt,
+        search_results,
+        recall_ms,
+        is_dummy=stream.job.endpoint is None,
     )
     if prepared is None:
         return None
