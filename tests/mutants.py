@@ -41,7 +41,7 @@ TESTS = {
     "cato_web/accounts/tokens.py": "tokens",
     "cato_web/api_auth.py": "tokens api_access",
     "memory/administration/reveals.py": "administration",
-    "memory/exchanges/forgetting.py": "forgetting records notes administration",
+    "memory/exchanges/forgetting.py": "forgetting forgetting_scope records notes administration",
     "memory/documents/deletion.py": "documents groups administration",
     "chat/turns/posting.py": "turn_states threads branches concurrent_answers forks recall_filter images",
     "chat/turns/branches.py": "turn_states branches concurrent_answers",
