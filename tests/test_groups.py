@@ -16,7 +16,7 @@ from chat.errors import ThreadBusyError
 from chat.models import Thread, Turn
 from chat.rows import sidebar
 from memory.errors import InvalidInputError, NotFoundError
-from memory.models import Membership, Space
+from memory.models import Membership, MembershipChange, Space
 from memory.spaces import access as spaces
 from memory.spaces.groups import get_group, rename_group
 from tests.factories import (
@@ -362,3 +362,72 @@ def test_a_group_can_be_renamed_in_case_but_not_to_another_groups_name(db):
     rename_group(rowers, "ROWERS")
     with pytest.raises(InvalidInputError):
         rename_group(rowers, "sailors")
+
+
+def recorded_changes(crew: Space) -> list[tuple[str, uuid.UUID, uuid.UUID]]:
+    return list(crew.membership_changes.order_by("id").values_list("kind", "person", "by"))
+
+
+def test_only_changes_of_members_and_roles_are_recorded(memory, ada, bob):
+    crew, other = memory.create_group("Crew", by=ada.id), group("Other", bob)
+    assert memory.add_to_group(crew, bob.id, by=ada.id)
+    assert not memory.add_to_group(crew, bob.id, by=ada.id)
+    assert memory.set_group_role(crew, bob.id, "manager", by=ada.id)
+    assert not memory.set_group_role(crew, bob.id, "manager", by=ada.id)
+    assert not memory.set_group_role(crew, bob.id, "owner", by=ada.id)
+    assert Membership.objects.get(space=crew, person=bob).role == "manager"
+    assert Membership.objects.get(space=other, person=bob).role == "member"
+    assert memory.set_group_role(crew, bob.id, "member", by=ada.id)
+    assert memory.remove_from_group(crew, bob.id, by=bob.id)
+    assert not memory.remove_from_group(crew, bob.id, by=ada.id)
+    assert not memory.set_group_role(crew, bob.id, "manager", by=ada.id)
+
+    assert recorded_changes(crew) == [
+        ("created", ada.id, ada.id),
+        ("added", bob.id, ada.id),
+        ("made_manager", bob.id, ada.id),
+        ("made_member", bob.id, ada.id),
+        ("removed", bob.id, bob.id),
+    ]
+    assert not MembershipChange.objects.filter(space=other).exists()
+    assert set(Membership.objects.values_list("space", "person", "role")) == {
+        (crew.id, ada.id, "manager"),
+        (other.id, bob.id, "member"),
+    }
+
+
+def test_a_group_is_empty_without_exchanges_and_documents_of_its_own(memory, person):
+    crew, other = group("Crew", person), group("Other", person)
+    uploaded = document(person, "plan.txt", "The key hangs behind the stove.", space=crew)
+    assert memory.is_group_empty(other)
+    assert not memory.is_group_empty(crew)
+
+    # A file without text has no exchange.
+    unread = upload(person, "scan.pdf", b"%PDF-1.7 and then nothing", space=other).version.document
+    assert not memory.is_group_empty(other)
+    memory.forget_documents([unread.pk, uploaded.pk], by=person.id)
+    assert memory.is_group_empty(other)
+    assert not memory.is_group_empty(crew), "tombstones remain in it"
+
+
+def test_only_the_removed_group_disappears(memory, person):
+    crew, other = group("Crew"), group("Other")
+    memory.remove_group(crew)
+    memory.remove_group(spaces.personal_space(person.id))
+    assert set(Space.objects.filter(kind="group")) == {other}
+    assert Space.objects.filter(owner=person).exists()
+
+
+def test_a_group_cannot_have_the_name_of_another_kind_of_space_but_keeps_its_own(memory, ada):
+    crew = memory.create_group("x" * 100, by=ada.id)
+    assert len(crew.name) == 80
+    for name in ("Only you", "everyone", ""):
+        with pytest.raises(InvalidInputError):
+            rename_group(crew, name)
+    rename_group(crew, crew.name)
+    other = group("Other")
+    rename_group(crew, " Rowers ")
+    assert set(Space.objects.filter(kind="group").values_list("id", "name")) == {
+        (crew.id, "Rowers"),
+        (other.id, "Other"),
+    }

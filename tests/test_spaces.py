@@ -81,6 +81,8 @@ def test_the_audience_is_told_in_words(spaces):
     assert access.audience_text(spaces["music"]) == "1 person can read it."
     assert access.audience_text(spaces["hardware"]) == "2 people can read it."
     assert access.audience_text(spaces["team"]) == "3 people can read it."
+    get_user_model().objects.filter(name="Bob Team").update(is_active=False)
+    assert access.audience_text(spaces["hardware"]) == "1 person can read it."
 
 
 def test_owners_group_managers_and_administrators_manage(spaces, ada, bob, carla):
@@ -132,7 +134,7 @@ def test_a_space_is_found_by_name(spaces, bob, name, key):
     assert access.space_by_name(bob.id, name) == spaces[key]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "Music", "Visible only to you", "nothing like it"])
+@pytest.mark.parametrize("name", ["", "  ", "Music", "Only you", "nothing like it"])
 def test_no_name_and_names_of_other_spaces_find_nothing(spaces, bob, name):
     with pytest.raises(NotFoundError):
         access.space_by_name(bob.id, name)
