@@ -16,11 +16,15 @@ from tests.factories import AdministratorFactory, PersonFactory, ago, upload
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def job() -> Operation:
+def operation() -> Operation:
     now = timezone.now()
     created_by = AdministratorFactory()
     return Operation.objects.create(kind=Operation.Kind.BACKFILL, created_by=created_by, created_at=now, due_at=now)
+
+
+@pytest.fixture
+def job() -> Operation:
+    return operation()
 
 
 def claim() -> Lease[Operation] | None:
@@ -172,6 +176,94 @@ def test_queue_statistics_count_pending_and_failed_jobs_and_the_oldest_due_one(j
     jobs.requeue(Operation.objects.all())
     jobs.cancel(Operation.objects.all())
     assert stats() == (0, 0, False)
+
+
+def fields_of(job: Operation) -> dict[str, object]:
+    job.refresh_from_db()
+    return {name: getattr(job, name) for name in ("state", "attempt", "locked_until", "due_at", "failures", "error")}
+
+
+def test_a_worker_changes_only_its_own_job(job):
+    other = operation()
+    lease, of_other = (Lease(row) for row in jobs.claim(Operation.objects.order_by("created_at"), 2))
+    assert (lease.job.pk, of_other.job.pk) == (job.pk, other.pk)
+    before = fields_of(other)
+    assert before["attempt"] == lease.job.attempt
+
+    lease.renew(processed=1)
+    jobs.release_for_retry(lease.job, "refused", counts=True)
+    lease.release(due_at=ago(seconds=1))
+    again = claimed()
+    assert again.job.pk == job.pk
+    again.finish()
+    assert not again.is_held()
+
+    assert fields_of(other) == before
+    assert of_other.is_held()
+
+
+def test_a_claim_takes_as_many_due_jobs_as_allowed_and_leaves_the_others(job):
+    first, second = operation(), operation()
+    Operation.objects.filter(pk=job.pk).update(due_at=timezone.now() + timedelta(minutes=1))
+
+    taken = jobs.claim(Operation.objects.order_by("-created_at"), 1)
+
+    assert [(row.pk, row.attempt) for row in taken] == [(second.pk, 1)]
+    assert taken[0].locked_until > timezone.now() + jobs.LEASE - timedelta(seconds=5)
+    first.refresh_from_db()
+    job.refresh_from_db()
+    assert [(row.attempt, row.locked_until) for row in (first, job)] == [(0, None)] * 2
+
+
+def test_the_error_of_an_earlier_attempt_is_cleared_by_a_claim(job):
+    Operation.objects.update(error="refused", failures=2)
+    lease = claimed()
+    assert (lease.job.error, lease.job.failures) == ("", 2)
+
+
+def test_jobs_can_be_claimed_that_are_pending_due_and_without_a_lease(job):
+    assert jobs.has_due(Operation.objects.all())
+    for change in (
+        {"state": Job.State.DONE},
+        {"state": Job.State.FAILED},
+        {"due_at": timezone.now() + timedelta(minutes=1)},
+        {"locked_until": timezone.now() + timedelta(minutes=1)},
+    ):
+        before = {name: getattr(job, name) for name in change}
+        Operation.objects.update(**change)
+        assert not jobs.has_due(Operation.objects.all()), change
+        assert claim() is None, change
+        Operation.objects.update(**before)
+    assert claim() is not None
+
+
+def test_a_failing_worker_does_not_retry_a_cancelled_job(job):
+    lease = claimed()
+    jobs.cancel(Operation.objects.all())
+    jobs.release_for_retry(lease.job, "refused", counts=True)
+    job.refresh_from_db()
+    assert (job.state, job.error) == (Job.State.DONE, "")
+
+
+def test_a_worker_is_woken_after_the_commit_and_a_lost_message_does_no_harm(
+    job, settings, monkeypatch, django_capture_on_commit_callbacks
+):
+    from celery import current_app
+    from kombu.exceptions import OperationalError
+
+    sent: list[str] = []
+
+    def send(name: str) -> None:
+        sent.append(name)
+        raise OperationalError
+
+    monkeypatch.setattr(current_app, "send_task", send)
+    for address, expected in ((None, []), ("redis://localhost", ["memory.tasks.index_pending"])):
+        settings.REDIS_URL = address
+        with django_capture_on_commit_callbacks(execute=True):
+            jobs.wake_worker_on_commit("index_pending")
+            assert sent == []
+        assert sent == expected
 
 
 def test_an_overtaken_extraction_leaves_the_document_to_the_other_worker(memory, monkeypatch):

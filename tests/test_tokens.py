@@ -13,7 +13,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.accounts import deletion, services
+from cato_web.accounts import deletion, services, tokens
 from cato_web.accounts.models import ApiToken, AuditEntry
 from cato_web.config.schema import Config
 from tests.factories import PersonFactory, ago, api_client, signed_in
@@ -119,6 +119,87 @@ def test_a_token_of_another_person_cannot_be_revoked(alice):
     for answer in (foreign, missing, nonsense):
         assert "This token was already revoked." in answer.content.decode()
     assert one.get("/api/me").status_code == 200
+
+
+def test_only_the_revoked_token_of_a_person_is_refused(alice):
+    one, other = api_client(alice), api_client(alice)
+    first = ApiToken.objects.order_by("created_at").first()
+
+    assert tokens.revoke_token(alice, first.pk)
+    assert not tokens.revoke_token(alice, first.pk)
+
+    assert (one.get("/api/me").status_code, other.get("/api/me").status_code) == (401, 200)
+    revoked = AuditEntry.objects.filter(action="token.revoked").values_list("actor", "target")
+    assert list(revoked) == [(alice.pk, str(first.pk))]
+
+
+def test_the_number_of_tokens_of_a_person_is_limited(alice, monkeypatch):
+    monkeypatch.setattr(tokens, "MAX_TOKENS", 2)
+    api_client(PersonFactory())
+    for _ in range(2):
+        api_client(alice)
+
+    with pytest.raises(tokens.TokenLimitError, match="You have 2 tokens"):
+        api_client(alice)
+
+    tokens.revoke_token(alice, alice.api_tokens.first().pk)
+    assert api_client(alice).get("/api/me").status_code == 200
+
+
+def test_a_token_expires_after_its_days_or_never(alice):
+    tokens.create_token(alice, name="limited", scopes=["read", "read"], days=30)
+    tokens.create_token(alice, name="unlimited", scopes=["write", "read"], days=None)
+
+    limited, unlimited = (ApiToken.objects.get(name=name) for name in ("limited", "unlimited"))
+    assert abs(limited.expires_at - ago(days=-30)) < timezone.timedelta(minutes=1)
+    assert (unlimited.expires_at, limited.scopes, unlimited.scopes) == (None, ["read"], ["read", "write"])
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("Bearer {}", 200),
+        ("bearer   {} ", 200),
+        ("Basic {}", 401),
+        ("Token {}", 401),
+        ("{}", 401),
+        ("Bearer", 401),
+        ("Bearer {}x", 401),
+        ("", 401),
+    ],
+)
+def test_a_token_is_accepted_as_a_bearer_token_only(alice, header, status):
+    token = tokens.create_token(alice, name="a program", scopes=["read"], days=None)
+    client = Client(headers={"Authorization": header.format(token)})
+    assert client.get("/api/me").status_code == status
+
+
+def test_a_token_without_the_scope_is_forbidden(alice):
+    reader, writer = api_client(alice, "read"), api_client(alice, "write")
+
+    assert reader.get("/api/spaces").status_code == 200
+    refused = writer.get("/api/spaces")
+    assert (refused.status_code, refused.json()["error"]["message"]) == (403, 'Token is missing the scope "read".')
+    assert writer.get("/api/me").status_code == 200
+
+
+def test_the_last_use_is_that_of_the_used_token_and_stored_once_a_minute(alice):
+    client = api_client(alice)
+    used = ApiToken.objects.get()
+    api_client(alice)
+
+    def last_use_after_a_request() -> object:
+        client.get("/api/me")
+        used.refresh_from_db()
+        return used.used_at
+
+    first = last_use_after_a_request()
+    assert first is not None
+    assert ApiToken.objects.exclude(pk=used.pk).get().used_at is None
+    assert last_use_after_a_request() == first
+    earlier = ago(minutes=2)
+    ApiToken.objects.filter(pk=used.pk).update(used_at=earlier)
+    assert last_use_after_a_request() > earlier + timezone.timedelta(minutes=1)
 
 
 def test_a_token_expires(alice):
