@@ -251,3 +251,31 @@ def test_a_text_that_another_persons_document_shares_stays_there(memory, person)
 
     assert ("red" in texts(person), "red" in texts(bob)) == (False, True)
     assert Chunk.objects.filter(version=theirs.live_version, exchange__forgotten_at=None).exists()
+
+
+def test_a_document_is_deleted_with_its_only_stored_version(memory, person, keep_versions):
+    keep_versions(1)
+    for colour in ("red", "green"):
+        uploaded = document(person, "buoys.html", PAGE.format(colour))
+    assert DocumentVersion.objects.exclude(removed_at=None).count() == 1
+
+    memory.forget_version(uploaded.live_version, by=person.id)
+
+    uploaded.refresh_from_db()
+    assert uploaded.forgotten_at is not None
+    assert texts(person) == ""
+
+
+def test_a_deleted_version_loses_its_hidden_text_at_once_and_does_not_count_as_old(memory, person, keep_versions):
+    keep_versions(5)
+    for colour in ("red", "green", "yellow"):
+        uploaded = document(person, "buoys.html", PAGE.format(colour))
+    waiting = upload(person, "buoys.html", PAGE.format("blue")).version
+    memory.read_documents()
+    assert set(HiddenPassage.objects.values_list("version", flat=True)) == {uploaded.live_version_id, waiting.pk}
+
+    memory.forget_version(waiting, by=person.id)
+    assert set(HiddenPassage.objects.values_list("version", flat=True)) == {uploaded.live_version_id}
+
+    assert memory.delete_old_versions(uploaded, 3, by=person.id) == 0
+    assert memory.delete_old_versions(uploaded, 1, by=person.id) == 2

@@ -67,7 +67,7 @@ def test_a_reveal_ends_once_and_only_by_its_administrator(ada, bobs, django_capt
     try:
         with django_capture_on_commit_callbacks(execute=True):
             assert not reveals.end_reveal(row.pk, by=AdministratorFactory().id)
-            assert set(reveals.active_reveals(ada.id)) == {row, later}
+            assert list(reveals.active_reveals(ada.id)) == [row, later], "the first to end comes first"
             assert reveals.end_reveal(row.pk, by=ada.id)
             assert not reveals.end_reveal(row.pk, by=ada.id)
     finally:
