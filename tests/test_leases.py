@@ -285,3 +285,15 @@ def test_an_overtaken_extraction_leaves_the_document_to_the_other_worker(memory,
     assert extraction_runs.read_documents(limit=1) == 1
     version.refresh_from_db()
     assert (version.stage, version.state) == ("embedding", Job.State.DONE)
+
+
+@pytest.mark.parametrize("end", [jobs.cancel, jobs.requeue])
+def test_a_job_that_is_requeued_after_its_end_belongs_to_the_next_worker_only(job, end):
+    first = claimed()
+    end(Operation.objects.all())
+    Operation.objects.update(state=Job.State.FAILED, error="refused")
+    jobs.requeue(Operation.objects.all())
+    job.refresh_from_db()
+    assert (job.state, job.error) == (Job.State.PENDING, "")
+    second = claimed()
+    assert (first.is_held(), second.is_held()) == (False, True)
