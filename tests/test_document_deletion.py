@@ -279,3 +279,19 @@ def test_a_deleted_version_loses_its_hidden_text_at_once_and_does_not_count_as_o
 
     assert memory.delete_old_versions(uploaded, 3, by=person.id) == 0
     assert memory.delete_old_versions(uploaded, 1, by=person.id) == 2
+
+
+def test_a_deleted_document_that_could_not_be_read_is_no_failed_job(memory, person):
+    def failed() -> int:
+        return sum(row.failed for row in jobs.queue_stats() if row.kind == "documentversion")
+
+    version = upload(person, "buoys.pdf", b"%PDF-1.7 and then nothing").version
+    process_documents()
+    assert failed() == 1
+
+    memory.forget_documents([version.document_id], by=person.id)
+    process_documents()
+
+    assert failed() == 0
+    version.refresh_from_db()
+    assert version.error == ""

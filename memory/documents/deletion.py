@@ -36,7 +36,7 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
         rows = Document.objects.select_for_update().filter(pk__in=list(document_ids), forgotten_at=None)
         for document in rows:
             _hide(Chunk.objects.filter(version__document=document))
-            jobs.cancel(document.versions.filter(stage__in=DocumentVersion.UNDER_WAY))
+            jobs.cancel(document.versions.all())
             document.versions.update(stage=Stage.REMOVED, title="", uploaded_by=by)
             HiddenPassage.objects.filter(version__document=document).delete()
             document.name, document.source_path, document.metadata, document.live_version = "", "", {}, None
