@@ -114,9 +114,10 @@ def test_missing_directions_of_the_language_are_named(tmp_path: Path, monkeypatc
         LocalEmbedder(NAME).embed_query("Lunch?")
 
 
-def test_a_damaged_model_in_a_folder_is_reported(tmp_path: Path) -> None:
-    folder = copy_of(NAME, tmp_path / "model", without="model.onnx")
-    (folder / "model.onnx").write_bytes(b"no protocol buffer")
+@pytest.mark.parametrize("name", ["model.onnx", "sentencepiece.bpe.model"])
+def test_a_damaged_model_in_a_folder_is_reported(tmp_path: Path, name: str) -> None:
+    folder = copy_of(NAME, tmp_path / "model", without=name)
+    (folder / name).write_bytes(b"no protocol buffer")
 
     with pytest.raises(EmbeddingError, match="cannot be used") as caught:
         LocalEmbedder(str(folder)).embed_query("Lunch?")

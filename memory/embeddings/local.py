@@ -190,6 +190,13 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
     except FileNotFoundError as error:
         sentence = _("The model folder %(folder)s has neither tokenizer.json nor sentencepiece.bpe.model.")
         raise EmbeddingError(sentence % {"folder": folder}, permanent=True) from error
+    except Exception as error:  # a damaged file; the libraries' errors have no common class, the caller logs this one
+        raise _unusable(folder, error) from error
+
+
+def _unusable(folder: Path, error: Exception) -> EmbeddingError:
+    sentence = _("The model in %(folder)s cannot be used: %(error)s.") % {"folder": folder, "error": error}
+    return EmbeddingError(sentence, permanent=True)
 
 
 def _count_cores() -> int:
@@ -221,13 +228,11 @@ def _create_session(folder: Path, threads: int | None) -> InferenceSession:
         try:
             model = bert_graph(SafetensorsWeights(weights), Shape.from_config(_read_json(folder / "config.json")))
         except (ValueError, KeyError) as error:
-            sentence = _("The model in %(folder)s cannot be used: %(error)s.") % {"folder": folder, "error": error}
-            raise EmbeddingError(sentence, permanent=True) from error
+            raise _unusable(folder, error) from error
     else:
         sentence = _("The model folder %(folder)s has neither model.onnx nor model.safetensors.")
         raise EmbeddingError(sentence % {"folder": folder}, permanent=True)
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common class; the caller logs this one
-        sentence = _("The model in %(folder)s cannot be used: %(error)s.") % {"folder": folder, "error": error}
-        raise EmbeddingError(sentence, permanent=True) from error
+        raise _unusable(folder, error) from error
