@@ -11,9 +11,10 @@ from django.db import DatabaseError
 
 from chat import services
 from chat.answers import persistence
-from chat.answers.persistence import AnswerCheckpoint, AnswerJob, AnswerOutcome
+from chat.answers.persistence import AnswerCheckpoint, AnswerJob, AnswerOutcome, TurnRecall
 from chat.llm import endpoint
 from chat.models import Thread, Turn
+from memory import api as memory_api
 from memory.models import Exchange, Membership, RecallLogEntry
 from memory.retrieval.search import SearchResults
 from memory.retrieval.types import ExchangeView, Hit
@@ -71,7 +72,7 @@ def hit(stored: Exchange) -> Hit:
 
 
 def prepare(one: Turn, *hits: Hit, attempt: int = 1, note: str = "") -> persistence.PreparedAnswer | None:
-    return persistence.prepare_answer(one.id, attempt, SearchResults(hits, note), 120)
+    return persistence.prepare_answer(one.id, attempt, TurnRecall(SearchResults(hits, note)), 120)
 
 
 def job_of(one: Turn) -> AnswerJob:
@@ -403,8 +404,46 @@ def test_an_answer_is_marked_as_missing_while_the_vector_store_is_disabled(perso
 
 def test_a_placeholder_is_not_remembered_even_if_its_process_dies(person):
     one = waiting(thread(person))
-    persistence.prepare_answer(one.id, 1, SearchResults(), 120, is_dummy=True)
+    persistence.prepare_answer(one.id, 1, TurnRecall(SearchResults()), 120, is_dummy=True)
     Turn.objects.filter(id=one.id).update(answer="No model is connected.", heartbeat_at=ago(seconds=16))
 
     assert services.interrupt_stale_answers() == [one.id]
     assert not Exchange.objects.exists()
+
+
+def test_the_history_is_read_once_for_recall_and_prompt(person, monkeypatch):
+    in_thread = thread(person)
+    turn(in_thread, "The key hangs behind the clock.", "Noted.")
+    one = waiting(in_thread)
+    reads: list[Turn] = []
+    earlier_turns = persistence._earlier_turns
+    monkeypatch.setattr(persistence, "_earlier_turns", lambda row: reads.append(row) or earlier_turns(row))
+    monkeypatch.setattr(persistence.memory, "recall", lambda *_, **__: SearchResults())
+
+    prepared = persistence.prepare_answer(one.id, 1, persistence.recall_for_turn(one.id), 120)
+
+    assert prepared is not None
+    assert "The key hangs behind the clock." in str(prepared.messages)
+    assert len(reads) == 1
+
+
+def test_what_is_forgotten_during_the_recall_is_neither_recalled_nor_in_the_prompt(person, monkeypatch):
+    in_thread = thread(person)
+    stored = exchange(person, "The key hangs behind the clock.")
+    turn(in_thread, "The key hangs behind the clock.", "Noted.", exchange_id=stored.id)
+    kept = turn(in_thread, "We water on Mondays.", "Noted.", exchange_id=exchange(person, "We water on Mondays.").id)
+    elsewhere = exchange(person, "The safe is behind the picture.")
+    one = waiting(in_thread)
+    results = SearchResults((hit(elsewhere),))
+    monkeypatch.setattr(persistence.memory, "recall", lambda *_, **__: results)
+    recalled = persistence.recall_for_turn(one.id)
+
+    memory_api.forget([stored.id, elsewhere.id], by=person.id)
+    prepared = persistence.prepare_answer(one.id, 1, recalled, 120)
+
+    assert prepared is not None
+    prompt = str(prepared.messages)
+    assert kept.message in prompt
+    assert "clock" not in prompt
+    assert "picture" not in prompt
+    assert not RecallLogEntry.objects.filter(turn_id=one.id).exists()

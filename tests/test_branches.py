@@ -138,7 +138,7 @@ def test_a_prompt_contains_only_its_own_branch(turns, person):
     from chat.answers.persistence import _earlier_turns
 
     assert [t.message for t in _earlier_turns(new)] == ["Where is the key to the greenhouse?"]
-    assert turns[1].exchange_id not in {r.exchange.id for r in recall_for_turn(new.id).results}
+    assert turns[1].exchange_id not in {r.exchange.id for r in recall_for_turn(new.id).search_results.results}
 
 
 def test_earlier_turns_of_other_branches_are_not_offered(turns, person, client):

@@ -67,7 +67,7 @@ def test_copies_in_a_fork_are_not_remembered_or_recalled_twice(original, person,
         fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4()
     )
 
-    assert not recall_for_turn(queued.turn.id).results
+    assert not recall_for_turn(queued.turn.id).search_results.results
 
 
 def test_forgetting_in_the_original_applies_to_its_forks(original, person, memory):

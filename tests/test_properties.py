@@ -205,14 +205,14 @@ class TeamLife(RuleBasedStateMachine):
         may = self.team.shared_by_all_readers(resource.space)
         history = {entry.stored_as for entry in resource.entries if not entry.is_forgotten}
         candidates = {id for id in self.team.findable_entries(may) if id not in history}
-        recollection = persistence.recall_for_turn(turn.id)
-        recalled = {result.exchange.id for result in recollection.results}
+        turn_recall = persistence.recall_for_turn(turn.id)
+        recalled = {result.exchange.id for result in turn_recall.search_results.results}
         assert recalled <= candidates, "what was recalled is for all who read the thread"
         if self.is_settled:
             assert len(recalled) == min(5, len(candidates)), "what all who read the thread may read is recalled"
         brief, prepared = (
             persistence.load_job(turn.id),
-            persistence.prepare_answer(turn.id, turn.attempt, recollection, 7),
+            persistence.prepare_answer(turn.id, turn.attempt, turn_recall, 7),
         )
         assert brief is not None
         assert prepared is not None

@@ -29,7 +29,7 @@ def timetables(memory, person):
 
 
 def recalled(one) -> set[str]:
-    return {result.exchange.source_file or "said" for result in recall_for_turn(one.id).results}
+    return {result.exchange.source_file or "said" for result in recall_for_turn(one.id).search_results.results}
 
 
 def test_a_thread_recalls_only_from_the_chosen_documents(person, timetables):

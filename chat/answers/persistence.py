@@ -18,7 +18,7 @@ from chat import access
 from chat.llm import endpoint
 from chat.llm.client import Message
 from chat.llm.endpoint import ModelEndpoint
-from chat.llm.prompts import build_prompt, fit_history, history_token_budget
+from chat.llm.prompts import PromptHistory, build_prompt, fit_history, history_token_budget
 from chat.models import Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
 from chat.rendering.citations import Citations
@@ -47,6 +47,14 @@ class AnswerJob:
     endpoint: ModelEndpoint | None
     model: str
     is_remembered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecall:
+    """What was recalled for a turn, and the history of its prompt, which is None if the recall took too long."""
+
+    search_results: SearchResults
+    history: PromptHistory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +126,13 @@ def end_without_access(turn_id: uuid.UUID) -> bool:
     return bool(ended)
 
 
-def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
+def recall_for_turn(turn_id: uuid.UUID) -> TurnRecall:
     """Recall for this turn from the spaces that all readers of its thread may read."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     earlier = _earlier_turns(turn)
-    history = fit_history(earlier, max_tokens=history_token_budget(turn.message, turn.thread.instructions))
-    window = settings.CATO.vector_store.search_context_window
-    return memory.recall(
-        [*(t.message for t in earlier[-window + 1 :] if window > 1), turn.message],
+    history = _history_of(turn, earlier)
+    search_results = memory.recall(
+        [*(t.message for t in earlier), turn.message],
         spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id),
         exclude=history.exchange_ids | ({turn.effective_exchange_id} if turn.effective_exchange_id else set()),
         conversation_length=history.length,
@@ -133,21 +140,23 @@ def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
         person_id=turn.author_id,
         filters=RecallFilter.from_json(turn.thread.recall_filter).filter(),
     )
+    return TurnRecall(search_results, history)
 
 
 @transaction.atomic
 def prepare_answer(
-    turn_id: uuid.UUID, attempt: int, search_results: SearchResults, recall_ms: int, *, is_dummy: bool = False
+    turn_id: uuid.UUID, attempt: int, recalled: TurnRecall, recall_ms: int, *, is_dummy: bool = False
 ) -> PreparedAnswer | None:
     """Save the recalled exchanges and build the prompt; return None if the lease of the turn is lost.
 
-    `is_dummy`: the answer is a placeholder, which is not remembered even if this process dies before it is complete.
+    What was forgotten since the recall is left out. `is_dummy`: the answer is a placeholder, which is not remembered
+    even if this process dies before it is complete.
     """
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     updated = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
         revision=F("revision") + 1,
-        recall_note=search_results.note,
+        recall_note=recalled.search_results.note,
         recall_ms=recall_ms,
         finish_reason="",
         is_dummy=is_dummy,
@@ -155,17 +164,17 @@ def prepare_answer(
     )
     if not updated:
         return None
-    memory.log_recall(turn_id, search_results.results)
+    history = recalled.history or _history_of(turn, _earlier_turns(turn))
+    hits = recalled.search_results.results
+    if forgotten := memory.forgotten_ids(history.exchange_ids.union(hit.exchange.id for hit in hits)):
+        history = history.without(forgotten)
+        hits = tuple(hit for hit in hits if hit.exchange.id not in forgotten)
+    memory.log_recall(turn_id, hits)
     conf = settings.CATO.vector_store
-    prompt_context = (
-        build_prompt_context(search_results.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
-    )
-    history = fit_history(_earlier_turns(turn), max_tokens=history_token_budget(turn.message, turn.thread.instructions))
+    prompt_context = build_prompt_context(hits, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     prompt = build_prompt(history=history, prompt_context=prompt_context, turn=turn, partial_answer=turn.answer)
     return PreparedAnswer(
-        prompt,
-        turn.revision + 1,
-        Citations(turn_id, len(group_adjacent(search_results.results)) if prompt_context else 0),
+        prompt, turn.revision + 1, Citations(turn_id, len(group_adjacent(hits)) if prompt_context else 0)
     )
 
 
@@ -243,6 +252,10 @@ def store_exchange(turn: Turn) -> None:
         Turn.objects.filter(id=turn.id).update(is_missing_in_memory=True)
         return
     Turn.objects.filter(id=turn.id).update(exchange_id=exchange.id, is_missing_in_memory=False)
+
+
+def _history_of(turn: Turn, earlier: list[Turn]) -> PromptHistory:
+    return fit_history(earlier, max_tokens=history_token_budget(turn.message, turn.thread.instructions))
 
 
 def _earlier_turns(turn: Turn) -> list[Turn]:

@@ -22,7 +22,14 @@ from django.utils.translation import gettext_noop
 
 from chat import metrics
 from chat.answers import persistence
-from chat.answers.persistence import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerCheckpoint, AnswerJob, AnswerOutcome
+from chat.answers.persistence import (
+    ACCESS_LOST,
+    ACCESS_LOST_TEXT,
+    AnswerCheckpoint,
+    AnswerJob,
+    AnswerOutcome,
+    TurnRecall,
+)
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_recall_thread, run_in_render_thread
@@ -184,19 +191,20 @@ async def _generate(stream: AnswerStream) -> AnswerOutcome:
 async def _recall_and_prepare(stream: AnswerStream) -> list[Message] | None:
     turn_id, started_at = stream.job.turn_id, time.monotonic()
     try:
-        search_results = await asyncio.wait_for(
+        recalled = await asyncio.wait_for(
             run_in_recall_thread(persistence.recall_for_turn, turn_id), settings.CATO.vector_store.retrieval_timeout
         )
     except TimeoutError:
-        search_results = SearchResults(note="slow")
+        recalled = TurnRecall(SearchResults(note="slow"))
     elapsed = time.monotonic() - started_at
+    search_results = recalled.search_results
     metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
     recall_ms = round(1000 * elapsed)
     prepared = await run_in_db_thread(
         persistence.prepare_answer,
         turn_id,
         stream.job.attempt,
-        search_results,
+        recalled,
         recall_ms,
         is_dummy=stream.job.endpoint is None,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,11 @@ class PromptHistory:
     turns: tuple[Turn, ...]
     exchange_ids: frozenset[uuid.UUID]
     length: int
+
+    def without(self, exchange_ids: Set[uuid.UUID]) -> PromptHistory:
+        """Return the history without the turns of these exchanges."""
+        turns = tuple(turn for turn in self.turns if turn.effective_exchange_id not in exchange_ids)
+        return replace(self, turns=turns, exchange_ids=self.exchange_ids - exchange_ids)
 
 
 def system_prompt(instructions: str = "") -> str:

@@ -115,6 +115,12 @@ def erase_forgotten(limit: int = 10_000) -> int:
     return erased
 
 
+def forgotten_ids(exchange_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
+    """Return those of the ids whose exchanges are forgotten."""
+    rows = Exchange.objects.filter(id__in=list(exchange_ids)).exclude(forgotten_at=None)
+    return set(rows.values_list("id", flat=True))
+
+
 def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
     """Return the receipt for the forgotten ones of these exchanges."""
     totals: dict[str, int] = defaultdict(int)
