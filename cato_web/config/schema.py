@@ -154,7 +154,7 @@ class Hnsw(Section):
 
 
 class EmbeddingPrefixes(Section):
-    """What an embedding model expects before texts; None for what the model declares."""
+    """The prefixes of texts for an embedding model; None for those that the model declares."""
 
     query: str | None
     passage: str | None

@@ -51,7 +51,7 @@ class AnswerJob:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecall:
-    """What was recalled for a turn, and the history of its prompt, which is None if the recall took too long."""
+    """The results of the recall for a turn, and the history of its prompt, None if the recall took too long."""
 
     search_results: SearchResults
     history: PromptHistory | None = None
