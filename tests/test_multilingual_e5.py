@@ -14,7 +14,7 @@ from memory.embeddings.base import Prefixes
 from memory.embeddings.local import LocalEmbedder
 from memory.embeddings.multilingual_e5 import LANGUAGE_DIRECTIONS, NAME, ModelFileError
 from memory.errors import EmbeddingError
-from tests.test_embeddings import copy_of
+from tests.model_folders import link_model
 
 # Written by LocalEmbedder without reduction of the language when its vectors agreed with those of the same weights in
 # 32-bit floats, computed with another library, to a cosine of .9999.
@@ -29,7 +29,7 @@ def model() -> LocalEmbedder:
 @pytest.fixture(scope="module")
 def raw_model(tmp_path_factory: pytest.TempPathFactory) -> LocalEmbedder:
     """Load the same model from a folder, without reduction of the language."""
-    folder = copy_of(NAME, tmp_path_factory.mktemp("e5"), without=LANGUAGE_DIRECTIONS)
+    folder = link_model(NAME, tmp_path_factory.mktemp("e5"), without=LANGUAGE_DIRECTIONS)
     return LocalEmbedder(str(folder), threads=1)
 
 
@@ -75,7 +75,7 @@ def test_a_question_finds_its_answer_in_another_language(model: LocalEmbedder, r
 
 
 def test_configured_prefixes_replace_those_of_the_model(tmp_path: Path, raw_model: LocalEmbedder) -> None:
-    folder = copy_of(NAME, tmp_path / "model", without=LANGUAGE_DIRECTIONS)
+    folder = link_model(NAME, tmp_path / "model", without=LANGUAGE_DIRECTIONS)
     embedder = LocalEmbedder(str(folder), threads=1, prefixes=Prefixes(query="passage: ", document="query: "))
 
     assert embedder.embed_query("Lunch?") @ raw_model.embed_documents(["Lunch?"])[0] > 0.9999
@@ -83,7 +83,7 @@ def test_configured_prefixes_replace_those_of_the_model(tmp_path: Path, raw_mode
 
 
 def test_a_folder_without_prefixes_is_used_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = copy_of(NAME, tmp_path / "model", without="config_sentence_transformers.json")
+    folder = link_model(NAME, tmp_path / "model", without="config_sentence_transformers.json")
 
     assert LocalEmbedder(str(folder), threads=1).embed_query("Lunch?").shape == (384,)
     assert "declares no prefixes" in caplog.text
@@ -98,17 +98,22 @@ def test_missing_and_damaged_files_are_named_with_what_to_do(tmp_path: Path, mon
     assert caught.value.permanent
 
     (tmp_path / "model").mkdir()
-    with pytest.raises(EmbeddingError, match=r"model.onnx cannot be read: .*make model"):
+    with pytest.raises(EmbeddingError, match=r"config.json cannot be read: .*make model"):
         LocalEmbedder(NAME).embed_query("Lunch?")
 
-    for name in multilingual_e5.FILES:
-        (tmp_path / "model" / name).write_bytes(b"damaged")
-    with pytest.raises(EmbeddingError, match=r"model.onnx is damaged.*make model"):
+
+@pytest.mark.parametrize("name", multilingual_e5.FILES)
+def test_each_damaged_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    folder = link_model(NAME, tmp_path / "model", without=name)
+    (folder / name).write_bytes(b"damaged")
+    monkeypatch.setattr("memory.embeddings.local._INSTALLED", {NAME: lambda: folder})
+
+    with pytest.raises(EmbeddingError, match=rf"{name} is damaged.*make model"):
         LocalEmbedder(NAME).embed_query("Lunch?")
 
 
 def test_missing_directions_of_the_language_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = copy_of(NAME, tmp_path / "model", without=LANGUAGE_DIRECTIONS)
+    folder = link_model(NAME, tmp_path / "model", without=LANGUAGE_DIRECTIONS)
     monkeypatch.setattr("memory.embeddings.local._INSTALLED", {NAME: lambda: folder})
     with pytest.raises(EmbeddingError, match=r"language_directions.npy cannot be read.*make model"):
         LocalEmbedder(NAME).embed_query("Lunch?")
@@ -116,7 +121,7 @@ def test_missing_directions_of_the_language_are_named(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("name", ["model.onnx", "sentencepiece.bpe.model"])
 def test_a_damaged_model_in_a_folder_is_reported(tmp_path: Path, name: str) -> None:
-    folder = copy_of(NAME, tmp_path / "model", without=name)
+    folder = link_model(NAME, tmp_path / "model", without=name)
     (folder / name).write_bytes(b"no protocol buffer")
 
     with pytest.raises(EmbeddingError, match="cannot be used") as caught:

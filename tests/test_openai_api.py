@@ -414,7 +414,7 @@ def test_the_api_requires_a_token_with_the_scope(cato, people, alice):
 
 def test_models_are_listed_and_unknown_models_refused(client, endpoint):
     names = [model.id for model in client.models.list()]
-    assert {"cato", "fake", "fake-large", "all-MiniLM-L6-v2"} <= set(names)
+    assert {"cato", "fake", "fake-large", "multilingual-e5-small"} <= set(names)
     assert client.models.retrieve("fake-large").object == "model"
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("gpt-none")
@@ -433,7 +433,7 @@ def test_embeddings_are_memorys_own_in_both_encodings(client):
     from memory import embeddings
 
     texts = ["the harbour master's office", "ein Boot", "the harbour master's office"]
-    floats = client.embeddings.create(model="all-MiniLM-L6-v2", input=texts, encoding_format="float")
+    floats = client.embeddings.create(model="multilingual-e5-small", input=texts, encoding_format="float")
     packed = client.embeddings.create(model="cato", input=texts)  # the client requests base64 on its own
 
     expected = embeddings.get_embedder(settings.CATO.vector_store).embed_documents(texts)

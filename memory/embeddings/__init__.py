@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Default models by provider.
 PRESETS: dict[str, str] = {
-    "local": "all-MiniLM-L6-v2",
+    "local": "multilingual-e5-small",
     "openai": "text-embedding-3-small",
     "ollama": "nomic-embed-text",
 }

