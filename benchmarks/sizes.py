@@ -145,7 +145,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
         return words(text), list(nearest(with_vector(text), NEAREST))[:VECTOR_CANDIDATES]
 
     def read(found: tuple[list[str], list[str]]) -> None:
-        reader = CandidateLoader(readable)
+        reader = CandidateLoader(readable, generations.active_generation().pk)
         for ids in found:
             reader.read(ids)
 

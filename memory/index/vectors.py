@@ -10,6 +10,7 @@ ScoredId = tuple[str, float]  # vector id and similarity
 
 MAX_MESSAGE_PARTS, MAX_ANSWER_PARTS = 3, 5
 _ID_LENGTH = 36
+_MESSAGE_PART = ":part1:"
 PARTS = ("whole", *(f"part{number}" for number in range(1, MAX_MESSAGE_PARTS + MAX_ANSWER_PARTS + 1)))
 
 
@@ -29,20 +30,26 @@ def parse_exchange_id(vector_id: str) -> str:
 
 
 class Similarities(NamedTuple):
-    """Similarities of an exchange's best and second-best vector; equal if only one was found."""
+    """Similarities of an exchange's best and second-best vector, and of the beginning of its message.
+
+    `second` equals `best` if only one vector was found. `message` is -1 if that vector was not found.
+    """
 
     best: float
     second: float
+    message: float = -1.0
 
 
 def best_by_exchange(nearest_first: Iterable[ScoredId]) -> dict[str, Similarities]:
     """Return the similarities by exchange id (hexadecimal), in the order of the best vectors."""
-    best: dict[str, float] = {}
-    second: dict[str, float] = {}
+    found: dict[str, list[float]] = {}
+    messages: dict[str, float] = {}
     for vector_id, similarity in nearest_first:
         exchange = vector_id[:_ID_LENGTH]
-        if exchange in best:
-            second.setdefault(exchange, similarity)
-        else:
-            best[exchange] = similarity
-    return {parse_exchange_id(id): Similarities(nearest, second.get(id, nearest)) for id, nearest in best.items()}
+        found.setdefault(exchange, []).append(similarity)
+        if vector_id.startswith(_MESSAGE_PART, _ID_LENGTH):
+            messages[exchange] = similarity
+    return {
+        parse_exchange_id(id): Similarities(values[0], values[:2][-1], messages.get(id, -1.0))
+        for id, values in found.items()
+    }

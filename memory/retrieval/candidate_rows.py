@@ -21,7 +21,8 @@ from memory.spaces.access import SpaceIds
 # row of a space instead of looking up the ids.
 _READ = (
     "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_lexicalentry w WHERE w.exchange_id = e.id), {session_id}, {timestamp}, "
-    "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_inactive "
+    "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_inactive, "
+    "(SELECT j.parts FROM memory_embeddingjob j WHERE j.exchange_id = e.id AND j.generation_id = %s) "
     "FROM memory_exchange e WHERE e.id {ids_with_neighbours}"
 )
 _IDS = ("id", "previous_id", "session_id", "owner_id", "space_id")
@@ -37,7 +38,8 @@ _WITH_NEIGHBOURS = (
 class CandidateRow:
     """The columns of an exchange that ranking needs, for candidates and their neighbours; ids are hexadecimal.
 
-    `document` identifies the document of a chunk within its space; it is empty for other exchanges.
+    `document` identifies the document of a chunk within its space; it is empty for other exchanges. `vectors` is the
+    number of the exchange's vectors in the index generation.
     """
 
     id: str
@@ -47,16 +49,19 @@ class CandidateRow:
     timestamp: datetime
     owner_id: str
     document: str
+    vectors: int
 
 
 class CandidateLoader:
     """Load exchanges with their predecessors and successors, keeping only findable rows in `spaces`.
 
-    `rows` holds everything loaded so far, by hexadecimal id.
+    `generation_id` is the index generation whose vectors are counted. `rows` holds everything loaded so far, by
+    hexadecimal id.
     """
 
-    def __init__(self, spaces: SpaceIds) -> None:
+    def __init__(self, spaces: SpaceIds, generation_id: int) -> None:
         self._spaces = {space.hex for space in spaces}
+        self._generation_id = generation_id
         self._requested: set[str] = set()
         self.rows: dict[str, CandidateRow] = {}
 
@@ -67,12 +72,13 @@ class CandidateLoader:
             return
         self._requested.update(new_ids)
         with connection.cursor() as cursor:
-            cursor.execute(*(_sqlite_query(new_ids) if connection.vendor == "sqlite" else _postgresql_query(new_ids)))
-            for id, previous, terms, session, timestamp, owner, file, space, is_findable in cursor.fetchall():
+            sql, ids_three_times = (_sqlite_query if connection.vendor == "sqlite" else _postgresql_query)(new_ids)
+            cursor.execute(sql, [self._generation_id, *ids_three_times])
+            for id, previous, terms, session, timestamp, owner, file, space, is_findable, vectors in cursor.fetchall():
                 if is_findable and space in self._spaces:
                     document = f"{space}/{file}" if file else ""
                     self.rows[id] = CandidateRow(
-                        id, previous, terms or "", session, _to_datetime(timestamp), owner, document
+                        id, previous, terms or "", session, _to_datetime(timestamp), owner, document, vectors or 0
                     )
 
 

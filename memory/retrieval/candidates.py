@@ -104,7 +104,7 @@ def gather_candidates(query: Query) -> CandidatePool:
     # Run the lexical query while the query is being embedded and the index works.
     lexical_query = build_lexical_query(query.text, query.spaces)
     lexical_ids = _drop_excluded(query, lexical_candidates(lexical_query, list(query.spaces), lexical_count))
-    loader = CandidateLoader(query.spaces)
+    loader = CandidateLoader(query.spaces, query.generation.pk)
     loader.read(lexical_ids)
     similar, is_lexical_only = _vector_hits(query, pending.wait)
     candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
@@ -199,6 +199,7 @@ def _build_candidates(
             row.timestamp,
             row.owner_id,
             row.document,
+            row.vectors,
             similarity=similar[row.id].best if row.id in similar else None,
             is_pinned=row.id in pinned,
         )

@@ -17,14 +17,13 @@ from memory.index.vectors import parse_exchange_id, vector_ids
 from memory.models import EmbeddingJob, Job
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.diversity import overlap
+from memory.retrieval.levels import shipped_level
 from memory.retrieval.types import Query
 from memory.retrieval.vector_search import in_parallel
 
 log = logging.getLogger(__name__)
 
-# Two texts with at least this cosine are duplicates.
-_DUPLICATE_COSINE = 0.95
-# Texts with a smaller term overlap never reach that cosine, so their vectors are not fetched.
+# Texts with a smaller term overlap never reach the cosine of duplicates, so their vectors are not fetched.
 _MIN_OVERLAP = 0.4
 
 TextVectors = dict[
@@ -33,7 +32,7 @@ TextVectors = dict[
 
 
 def without_near_duplicates(ranked: Sequence[Candidate], query: Query) -> list[Candidate]:
-    """Drop each candidate whose message and whole text both have a cosine of at least .95 with a better one.
+    """Drop each candidate whose message and whole text are both duplicates of a better one's, by the model's level.
 
     Only vectors of candidates with enough term overlap are fetched. If the index is unavailable, all candidates
     remain.
@@ -48,13 +47,12 @@ def without_near_duplicates(ranked: Sequence[Candidate], query: Query) -> list[C
     except VectorStoreUnavailableError as error:
         log.warning("near-duplicates could not be compared: %s", error)
         return list(ranked)
+    duplicate = shipped_level(query.generation.model).duplicate
     kept: list[Candidate] = []
     for candidate in ranked:
         own_vectors = vectors.get(candidate.id)
         kept_vectors = [vectors[other.id] for other in kept if other.id in vectors]
-        if own_vectors is None or not any(
-            (_cosines(own_vectors, other) >= _DUPLICATE_COSINE).all() for other in kept_vectors
-        ):
+        if own_vectors is None or not any((_cosines(own_vectors, other) >= duplicate).all() for other in kept_vectors):
             kept.append(candidate)
     return kept
 

@@ -21,23 +21,29 @@ from memory.lexical.bm25 import QueryTerm
 from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.levels import shipped_level
 
-# Tuned on conversations between people and on work exchanges in four languages; docs/retrieval.md has the figures.
+# Tuned on conversations between people, on long conversations with an assistant, and on work exchanges in four
+# languages; docs/retrieval.md has the figures.
 # Weights of the two parts of the lexical score: terms, and their proximity.
 _TERM_WEIGHT = 0.8
-_PROXIMITY_WEIGHT = 0.2
+_PROXIMITY_WEIGHT = 0.25
 # Lexical scores, from 0 to 1. If the best one is at most _CHANCE_LEXICAL_SCORE, matches are due to chance and lexical
 # scores are ignored. From _FULL_LEXICAL_SCORE on they count in full.
 _CHANCE_LEXICAL_SCORE, _FULL_LEXICAL_SCORE = 0.15, 0.4
+# Best lexical scores between which a query passes from a paraphrase, which is compared with messages alone, to one that
+# shares rare terms with an exchange, which is compared with all its vectors and its neighbours.
+_PARAPHRASE_SCORE, _SHARED_TERMS_SCORE = 0.2, 0.26
 # Shares, from 0 to 1: of the lexical score that includes the neighbours, of the second-best vector, and of the
 # predecessor's and the successor's similarity.
 _NEIGHBOURHOOD_SHARE = 0.5
 _SECOND_VECTOR_SHARE = 0.2
-_PREDECESSOR_SHARE, _SUCCESSOR_SHARE = 0.15, 0.25
+_PREDECESSOR_SHARE, _SUCCESSOR_SHARE = 0.15, 0.2
+# Number of terms above which an exchange depends less on its neighbours, in inverse proportion to its length.
+_SHORT_EXCHANGE = 120
 # Share of a session's best score that is added to all its candidates, and the addition for a pinned exchange.
 _SESSION_BOOST = 0.15
 _PIN_BOOST = 0.1
 # Weights of the prior: how informative a text is, and whether it has the type of answer that the query asks for.
-_INFORMATIVENESS_WEIGHT, _ANSWER_TYPE_WEIGHT = 0.18, 0.06
+_INFORMATIVENESS_WEIGHT, _ANSWER_TYPE_WEIGHT = 0.18, 0.1
 # Size of the proximity window in terms, about one sentence. Windows of 4 to 16 differed by less than a hundredth.
 WINDOW = 12
 
@@ -52,8 +58,11 @@ def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
     if not pool.candidates:
         return []
     predecessors, successors = _neighbour_positions(pool)
-    vector_scores = _vector_scores(pool, predecessors, successors)
-    lexical_scores = _lexical_scores(pool, predecessors, successors)
+    lengths = np.array([row.terms.count(" ") + 1 for row in pool.rows], dtype=np.float64)
+    own_scores = _own_lexical_scores(pool, lengths)
+    shares_terms = _ramp(own_scores.max(), _PARAPHRASE_SCORE, _SHARED_TERMS_SCORE)
+    vector_scores = _vector_scores(pool, predecessors, successors, lengths, shares_terms)
+    lexical_scores = _lexical_scores(pool, predecessors, successors, lengths, own_scores)
     lexical = _TERM_WEIGHT * lexical_scores + _PROXIMITY_WEIGHT * _proximities(pool)
     scores = 2 * (1 - lexical_weight) * vector_scores + 2 * lexical_weight * lexical + _priors(pool)
     for candidate, score, lexical_score in zip(pool.candidates, scores, lexical_scores, strict=True):
@@ -74,37 +83,89 @@ def _neighbour_positions(pool: CandidatePool) -> tuple[Positions, Positions]:
     return np.array(predecessors), np.array(successors)
 
 
-def _vector_scores(pool: CandidatePool, predecessors: Positions, successors: Positions) -> bm25.Numbers:
+def _ramp(value: float, low: float, high: float) -> float:
+    """Return 0 up to `low`, 1 from `high` on, and a value in proportion between them."""
+    return float(np.clip((value - low) / (high - low), 0.0, 1.0))
+
+
+def _vector_scores(
+    pool: CandidatePool,
+    predecessors: Positions,
+    successors: Positions,
+    lengths: bm25.Numbers,
+    shares_terms: float,
+) -> bm25.Numbers:
     """Return each candidate's similarity, mixed with its neighbours'.
 
-    Exchanges that are not among the nearest get the lowest known similarity.
+    `shares_terms`, from 0 to 1, is how clearly the query shares rare terms with a candidate. A paraphrase (0) is only
+    compared with messages: vectors of answers and of whole exchanges, and neighbours, bring in other subjects. A query
+    that shares terms is compared with everything, because the other vectors then say which of the matches is meant.
     """
-    level = shipped_level(pool.query.generation.model)
-    known = {
-        id: level.comparable((1 - _SECOND_VECTOR_SHARE) * similarity.best + _SECOND_VECTOR_SHARE * similarity.second)
-        for id, similarity in pool.similarity_by_id.items()
-    }
-    lowest = min(known.values(), default=0.0)
-    similarities = np.array([known.get(row.id, lowest) for row in pool.rows])
+    similarities = shares_terms * _best_similarities(pool) + (1 - shares_terms) * _message_similarities(pool)
     own = similarities[: len(pool.candidates)]
-    mixed: bm25.Numbers = (
-        (1 - _PREDECESSOR_SHARE - _SUCCESSOR_SHARE) * own
-        + _PREDECESSOR_SHARE * similarities[predecessors]
-        + _SUCCESSOR_SHARE * similarities[successors]
+    context_share = shares_terms * np.minimum(1.0, _SHORT_EXCHANGE / lengths[: len(own)])
+    mixed: bm25.Numbers = own + context_share * (
+        _PREDECESSOR_SHARE * (similarities[predecessors] - own) + _SUCCESSOR_SHARE * (similarities[successors] - own)
     )
     return mixed
 
 
-def _lexical_scores(pool: CandidatePool, predecessors: Positions, successors: Positions) -> bm25.Numbers:
+def _best_similarities(pool: CandidatePool) -> bm25.Numbers:
+    """Return for each of `pool.rows` the comparable similarity of its best vectors, the lowest known one if unknown."""
+    known = {
+        id: (1 - _SECOND_VECTOR_SHARE) * similarity.best + _SECOND_VECTOR_SHARE * similarity.second
+        for id, similarity in pool.similarity_by_id.items()
+    }
+    lowest = min(known.values(), default=0.0)
+    return _comparable(pool, [known.get(row.id, lowest) for row in pool.rows])
+
+
+def _message_similarities(pool: CandidatePool) -> bm25.Numbers:
+    """Return for each of `pool.rows` the comparable similarity of its message, the lowest known one if unknown.
+
+    An exchange with a single vector, such as a note or a chunk, is a message as a whole.
+    """
+    lowest = min((similarity.second for similarity in pool.similarity_by_id.values()), default=0.0)
+    found = [pool.similarity_by_id.get(row.id) for row in pool.rows]
+    return _comparable(
+        pool,
+        [
+            lowest if known is None else known.best if row.vectors <= 1 else max(known.message, lowest)
+            for row, known in zip(pool.rows, found, strict=True)
+        ],
+    )
+
+
+def _comparable(pool: CandidatePool, cosines: Sequence[float]) -> bm25.Numbers:
+    level = shipped_level(pool.query.generation.model)
+    return np.array([level.comparable(cosine) for cosine in cosines])
+
+
+def _own_lexical_scores(pool: CandidatePool, lengths: bm25.Numbers) -> bm25.Numbers:
+    """Return each candidate's lexical score without its neighbours."""
+    count = len(pool.candidates)
+    lexical_query = pool.lexical_query
+    if not lexical_query.terms:
+        return np.zeros(count)
+    return bm25.normalised_scores(
+        lexical_query.terms, pool.term_frequencies[:count], lengths[:count], lexical_query.mean_length
+    )
+
+
+def _lexical_scores(
+    pool: CandidatePool,
+    predecessors: Positions,
+    successors: Positions,
+    lengths: bm25.Numbers,
+    own_scores: bm25.Numbers,
+) -> bm25.Numbers:
     """Return each candidate's lexical score, the mean of the score alone and the score together with its neighbours."""
     query_terms, mean_length = pool.lexical_query.terms, pool.lexical_query.mean_length
     if not query_terms:
-        return np.zeros(len(pool.candidates))
+        return own_scores
     tf = pool.term_frequencies
-    lengths = np.array([row.terms.count(" ") + 1 for row in pool.rows], dtype=np.float64)
     own = np.arange(len(pool.candidates))
     has_predecessor, has_successor = predecessors != own, successors != own
-    own_scores = bm25.normalised_scores(query_terms, tf[own], lengths[own], mean_length)
     joint_tf = tf[own] + tf[predecessors] * has_predecessor[:, None] + tf[successors] * has_successor[:, None]
     joint_lengths = lengths[own] + lengths[predecessors] * has_predecessor + lengths[successors] * has_successor
     joint_scores = bm25.normalised_scores(query_terms, joint_tf, joint_lengths, 3 * mean_length)
@@ -115,8 +176,7 @@ def _lexical_scores(pool: CandidatePool, predecessors: Positions, successors: Po
     )
     if not pool.similarity_by_id:  # without vectors the lexical score is not scaled down
         return scores
-    scale = (own_scores.max() - _CHANCE_LEXICAL_SCORE) / (_FULL_LEXICAL_SCORE - _CHANCE_LEXICAL_SCORE)
-    return scores * float(np.clip(scale, 0.0, 1.0))
+    return scores * _ramp(own_scores.max(), _CHANCE_LEXICAL_SCORE, _FULL_LEXICAL_SCORE)
 
 
 def _priors(pool: CandidatePool) -> bm25.Numbers:
