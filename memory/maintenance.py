@@ -24,6 +24,7 @@ from memory.index.reconcile import (
     queue_unindexed,
 )
 from memory.models import Collection, EmbeddingJob, IndexGeneration, Job, Operation
+from memory.retrieval.tuning.probe_fitting import fit_missing_probes
 
 _BATCH_SIZE = 500
 # Limit of exchanges that a sweep embeds itself, so that its other work is not delayed. A worker embeds the rest.
@@ -44,9 +45,10 @@ class BackfillReport:
 def sweep() -> None:
     """Embed a limited number of due exchanges, erase forgotten ones, and activate complete indexes and documents.
 
-    The sweep also purges overdue indexes and sends wake-ups for due operations and extractions.
+    The sweep also fits missing probes, purges overdue indexes and sends wake-ups for due operations and extractions.
     """
     generations.replace_uninstalled_model()
+    fit_missing_probes()
     if index_pending(limit=_SWEEP_LIMIT) >= _SWEEP_LIMIT:
         jobs.wake_worker_on_commit("index_pending")
     publish_ready_versions()

@@ -165,7 +165,7 @@ def test_calibrate_fits_the_gate_and_reset_restores_the_default(conversations, c
     fitted = Calibration.objects.get()
     assert f"The threshold is now {fitted.threshold:.3f}" in output
     assert (fitted.provider, fitted.model, fitted.sample) == (active.provider, active.model, 60)
-    assert levels.level_of(active.provider, active.model).evidence == fitted.threshold
+    assert levels.level_of(active.provider, active.model).similarity == fitted.threshold
     assert calibration.current_threshold().origin == "fitted"
     assert "default threshold is restored" in run("calibrate", capsys, "--reset")
     assert "in use already" in run("calibrate", capsys, "--reset")
@@ -266,7 +266,7 @@ def test_the_stats_page_omits_the_evaluation_without_runs(alice, chroma):
 
 
 def test_the_stats_page_shows_the_gate_and_its_origin(alice, chroma, settings):
-    assert "0.50 (default)" in stats_page(alice)
+    assert "0.80 (default)" in stats_page(alice)
 
     active = generations.active_generation()
     Calibration.objects.create(provider=active.provider, model=active.model, threshold=0.61, sample=200)

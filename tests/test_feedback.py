@@ -98,7 +98,7 @@ def test_pin_toggles_and_replaces_other_feedback(alice, recalled_turn):
 
 
 def test_a_pinned_exchange_is_recalled_from_beyond_the_first_candidates(memory, alice):
-    other_exchange = exchange(alice, "The parcel weighs nine kilos.", "")
+    other_exchange = exchange(alice, "The scale shows nine kilos.", "")
     for room in range(200):
         exchange(alice, f"The parcel for room {room} was collected.", "")
     while memory.index_pending():

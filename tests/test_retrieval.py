@@ -15,8 +15,7 @@ from memory.filters import parse_filter
 from memory.index import generations, store
 from memory.index.vectors import Similarities, best_by_exchange
 from memory.models import Feedback
-from memory.retrieval import candidates, gate, levels, strategies
-from memory.retrieval.courtesy import is_small_talk
+from memory.retrieval import candidates, strategies
 from memory.retrieval.search import RecallOptions, iter_recall, rank
 from memory.retrieval.types import Query, RankedHits
 from memory.spaces import access
@@ -28,8 +27,8 @@ from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
 
 pytestmark = pytest.mark.django_db
 
-# The first _ENGLISH of IN_OTHER_WORDS ask in English about English exchanges. The shipped model is trained on English.
-_ENGLISH = 28
+# The first _ENGLISH of IN_OTHER_WORDS ask in English about English exchanges, the last _ACROSS in English about others.
+_ENGLISH, _ACROSS = 28, 10
 
 
 @pytest.fixture
@@ -45,8 +44,10 @@ def test_the_expected_exchange_is_among_the_first_five(memory, person, work):
         found = [key in [work[r.exchange.id] for r in rank(q, spaces=readable, limit=5).results] for q, key in pairs]
         return sum(found) / len(found)
 
-    assert share(NAMES_ONLY) >= 0.98
-    assert share(IN_OTHER_WORDS[:_ENGLISH]) >= 0.8
+    assert share(NAMES_ONLY) == 1
+    assert share(IN_OTHER_WORDS[:_ENGLISH]) >= 0.75
+    assert share(IN_OTHER_WORDS[_ENGLISH:-_ACROSS]) >= 0.9
+    assert share(IN_OTHER_WORDS[-_ACROSS:]) >= 0.4
 
 
 def test_most_paraphrased_questions_recall_and_tasks_recall_nothing(memory, person, work):
@@ -55,9 +56,9 @@ def test_most_paraphrased_questions_recall_and_tasks_recall_nothing(memory, pers
     def recalled(message):
         return [work[r.exchange.id] for r in memory.recall([message], spaces=readable).results]
 
-    recalled_flags = [key in recalled(question) for question, key in IN_OTHER_WORDS[:_ENGLISH]]
-    assert sum(recalled_flags) >= 0.8 * 0.8 * _ENGLISH
-    assert sum(recalled(task) == [] for task in TASKS) >= 0.85 * len(TASKS)
+    recalled_flags = [key in recalled(question) for question, key in IN_OTHER_WORDS[:-_ACROSS]]
+    assert sum(recalled_flags) >= 0.8 * len(recalled_flags)
+    assert sum(recalled(task) == [] for task in TASKS) >= 0.9 * len(TASKS)
 
 
 @pytest.mark.parametrize(
@@ -119,40 +120,7 @@ def test_follow_ups_and_changes_of_subject_recall_their_exchanges_and_thanks_rec
     assert sum(follow_ups) >= 36
     assert sum(changes) >= 36
     assert sum(thanks) >= 36
-    assert sum(talk) >= 52
-
-
-@pytest.mark.parametrize(
-    ("message", "is_small"),
-    [
-        ("How’s it going?", True),
-        ("Moin, wie geht's?", True),
-        ("Salut, ça va ?", True),
-        ("No te preocupes, todo bien", True),
-        ("Have a nice weekend!", True),
-        ("à demain", True),
-        ("And tomorrow?", False),
-        ("Bis wann?", False),
-        ("When did I talk to you?", False),
-        ("Who is to take care of it?", False),
-        ("Thanks, and the key?", False),
-        ("ok, 3", False),
-        ("", False),
-    ],
-)
-def test_small_talk_differs_from_a_short_question(message, is_small):
-    assert is_small_talk(message) is is_small
-
-
-def test_other_languages_need_more_evidence_with_an_english_model_only(db):
-    similarities = [0.6, *[0.3] * 59]
-
-    def evidence_of(question, model):
-        return gate.evidence(question, similarities, levels.level_of("local", model))
-
-    german, english = "Wo ist der Schlüssel für das Gewächshaus?", "Where is the key for the greenhouse?"
-    assert evidence_of(german, "all-MiniLM-L6-v2") < evidence_of(english, "all-MiniLM-L6-v2")
-    assert evidence_of(german, "/models/many-languages") == evidence_of(english, "/models/many-languages")
+    assert sum(talk) >= 57
 
 
 def test_excluded_exchanges_do_not_count_as_candidates_of_the_gate(memory, person, work):
@@ -187,7 +155,8 @@ def test_similarity_of_lexical_candidates_is_known_beyond_the_vector_candidates(
     )
 
     assert len(pool.candidates) == 3
-    assert {c.id: c.similarity for c in pool.candidates}[dissimilar.id.hex] == min(pool.similarities) < 0.2
+    similarity = {c.id: c.similarity for c in pool.candidates}[dissimilar.id.hex]
+    assert similarity == min(pool.similarities) < pool.similarities[1]
 
 
 def test_an_exchange_is_as_similar_as_its_best_vector_and_a_second_one_adds_evidence(memory):
@@ -196,7 +165,10 @@ def test_an_exchange_is_as_similar_as_its_best_vector_and_a_second_one_adds_evid
         [(f"{one}:whole:1", 0.9), (f"{other}:part1:1", 0.8), (f"{one}:part2:1", 0.5), (f"{one}:part1:1", 0.4)]
     )
 
-    assert found == {one.hex: Similarities(best=0.9, second=0.5), other.hex: Similarities(best=0.8, second=0.8)}
+    assert found == {
+        one.hex: Similarities(best=0.9, second=0.5, message=0.4),
+        other.hex: Similarities(best=0.8, second=0.8, message=0.8),
+    }
 
 
 @pytest.mark.parametrize("name", ["default", "dynamic", "hybrid", "temporal", "diverse"])

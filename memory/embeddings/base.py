@@ -36,6 +36,9 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vectors:
         """Return one vector (dimension,) to search with. Raises EmbeddingError."""
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return an array (texts, dimension) of vectors to search with. Raises EmbeddingError."""
+
     def close(self) -> None:
         """Free the model's resources; the next call acquires them again."""
 

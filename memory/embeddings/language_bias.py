@@ -32,8 +32,8 @@ def find_directions(embedder: Embedder) -> Vectors:
     by_language: dict[str, list[str]] = json.loads(_SENTENCES.read_text(encoding="utf-8"))
     means = []
     for sentences in by_language.values():
-        queries = [embedder.embed_query(sentence) for sentence in sentences]
-        means.append(np.concatenate([embedder.embed_documents(sentences), queries]).mean(axis=0))
+        vectors = [embedder.embed_documents(sentences), embedder.embed_queries(sentences)]
+        means.append(np.concatenate(vectors).mean(axis=0))
     differences = np.array(means) - np.mean(means, axis=0)
     directions: Vectors = np.linalg.svd(differences, full_matrices=False)[2][: len(means) - 1].astype(np.float32)
     return directions

@@ -64,8 +64,12 @@ class LocalEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """Return one vector (dimension,). Raises EmbeddingError if the model cannot load."""
-        vector: Vectors = self._embed([text], is_query=True)[0]
+        vector: Vectors = self.embed_queries([text])[0]
         return vector
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return an array (texts, dimension), rows in order. Raises EmbeddingError if the model cannot load."""
+        return self._embed(texts, is_query=True)
 
     def close(self) -> None:
         """Release the model and the tokenizer; running calls finish."""

@@ -70,8 +70,12 @@ class RemoteEmbedder(Generic[Client]):
 
     def embed_query(self, text: str) -> Vectors:
         """Return one vector (dimension,) to search with. Raises EmbeddingError, EmbeddingDimensionError."""
-        vector: Vectors = self._vectors([self._prefixes.query + text])[0]
+        vector: Vectors = self.embed_queries([text])[0]
         return vector
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return an array (texts, dimension) to search with. Raises EmbeddingError, EmbeddingDimensionError."""
+        return self._vectors([self._prefixes.query + text for text in texts])
 
     def request_vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text, in order, with one request. Raises EmbeddingError."""

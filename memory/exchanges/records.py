@@ -259,7 +259,8 @@ def _query_vector(
     text: str, vector: Vector | None, active: IndexGeneration
 ) -> Callable[[], NDArray[np.float32] | None]:
     if vector is None:
-        return query_embedding.embed_async([text], generations.embedder_for(active))
+        get_vectors = query_embedding.embed_async([text], generations.embedder_for(active))
+        return lambda: vectors.combined if (vectors := get_vectors()) else None
     normalised_vector = _validate_vector(vector)
     return lambda: normalised_vector
 

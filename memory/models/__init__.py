@@ -6,4 +6,4 @@ from memory.models.index import CachedEmbedding, Collection, EmbeddingJob, Erasu
 from memory.models.jobs import Job
 from memory.models.operations import Operation, RetentionRule, Reveal
 from memory.models.spaces import Membership, MembershipChange, Space
-from memory.models.tuning import Calibration, Evaluation
+from memory.models.tuning import Calibration, Evaluation, Probe

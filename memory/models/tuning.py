@@ -1,4 +1,4 @@
-"""Calibrations and evaluations measured on this store."""
+"""What is fitted for an embedding model, and evaluations measured on this store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Calibration(models.Model):
-    """The gate's threshold fitted on this store for one embedding model."""
+    """The similarity of a relevant result, fitted on this store for one embedding model."""
 
     provider = models.CharField(max_length=20)
     model = models.CharField(max_length=255)
@@ -16,6 +16,19 @@ class Calibration(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["provider", "model"], name="one_calibration_a_model")]
+
+
+class Probe(models.Model):
+    """A linear probe for one trait of a message, fitted for one embedding model."""
+
+    provider = models.CharField(max_length=20)
+    model = models.CharField(max_length=255)
+    trait = models.CharField(max_length=40)
+    weights = models.BinaryField(help_text="float32, dimension + 1, the bias last")
+    examples = models.CharField(max_length=64, help_text="SHA-256 of the labelled sentences it was fitted on")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "model", "trait"], name="one_probe_a_trait")]
 
 
 class Evaluation(models.Model):

@@ -1,55 +1,44 @@
-"""The relevance gate decides once per query whether the results are relevant enough to recall.
+"""The relevance gate decides which results are recalled.
 
-A cosine alone is not comparable between models, store sizes and kinds of content. The gate therefore adds the margin of
-the best cosine over the mean of ranks 21 to 60. Those ranks approximate what any query would find; earlier ranks may
-belong to the answer. If a store is too small to have them, the model's cosine for unrelated texts fills the gap.
+First, whether the message wants memory at all. A probe reads that from its vector, so small talk and general tasks
+recall nothing in any language, however much is stored. Names in the message raise the evidence if an exchange contains
+them and lower it if none does: "who painted Guernica?" is a general question unless somebody here wrote about it.
 
-Names in the query raise the evidence if an exchange contains them and lower it if none does. A threshold set by the
-user, or the rising threshold, is compared with each hit's own similarity instead.
+Then, whether each result is relevant. A threshold set by the user, or the rising threshold, is compared with the
+result's own similarity.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from django.conf import settings
 
 from memory.lexical.analyser import detect_language
 from memory.retrieval.candidates import Candidate, CandidatePool
-from memory.retrieval.levels import Level, level_of
+from memory.retrieval.levels import Level, level_of, shipped_level
+from memory.retrieval.probes import MessageTraits
 from memory.retrieval.types import Query
 
-# Ranks 21 to 60.
-_BACKGROUND = slice(20, 60)
-# Weight of names and numbers: they add evidence if a candidate contains them, and reduce it if none does. The effect is
-# proportional to their share of the query. They carry information that a cosine does not, while other shared terms
-# carry little.
-_NAME_WEIGHT = 0.9
+# Minimum evidence: the probability that the message wants memory, plus that of its names. A follow-up names its subject in
+# the previous messages, so less is needed. Chosen to pass .98 of the questions; docs/retrieval.md has the figures.
+_MIN_EVIDENCE, _MIN_FOLLOW_UP_EVIDENCE = 0.44, 0.36
+# Probabilities from which a message is a follow-up if there are previous messages, and from which it cannot be understood
+# without them. Complete questions hardly ever reach the second.
+_MIN_FOLLOW_UP, _MIN_INCOMPLETE = 0.3, 0.6
+# Weight of names and numbers. The effect is proportional to their share of the query.
+_NAME_WEIGHT = 0.45
 # German capitalises every noun, so a capital is half as informative.
-_NAME_WEIGHT_IN_GERMAN = 0.45
+_NAME_WEIGHT_IN_GERMAN = 0.22
 # A capitalised word at the start of a sentence need not be a name.
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
 # A candidate without a shared term is dropped if its similarity is less than this share of the way from unrelated to
 # relevant.
 _MIN_SIMILARITY_SHARE = 0.65
-# Minimum lexical score, from 0 to 1, if the index could not be queried.
+# Minimum lexical score, from 0 to 1, if the message has no vector or its model no probes.
 _MIN_LEXICAL_SCORE = 0.4
-
-
-def evidence(text: str, similarities: Sequence[float], level: Level) -> float:
-    """Return the best comparable cosine plus its margin over the mean of ranks 21 to 60, reduced for foreign languages.
-
-    `text` is the query and `similarities` are cosines, highest first. The reduction is `level.foreign` for queries that
-    are not in English.
-    """
-    if not similarities:
-        return 0.0
-    cosines = [*similarities[: _BACKGROUND.stop], *[level.unrelated] * (_BACKGROUND.stop - len(similarities))]
-    background = [level.comparable(cosine) for cosine in cosines[_BACKGROUND]]
-    foreign = level.foreign if detect_language(text) != "english" else 0.0
-    return 2 * level.comparable(cosines[0]) - sum(background) / len(background) - foreign
 
 
 def relevance_filter(
@@ -60,22 +49,36 @@ def relevance_filter(
     `rising` uses the threshold that rises with the conversation. `each` compares each candidate with the model's fixed
     one.
     """
-    if pool.is_lexical_only:
-        # Without cosines no threshold applies, whatever the strategy.
+    traits = query.traits
+    if traits is not None and not pool.is_lexical_only and not _wants_memory(query, pool, traits):
+        return lambda candidate: True
+    conf = settings.CATO.vector_store
+    threshold = None if conf.similarity_threshold is None else float(conf.similarity_threshold)
+    if rising or conf.dynamic_threshold:
+        threshold = rising_threshold(query)
+    elif each and threshold is None:
+        threshold = level_of(query.generation.provider, query.generation.model).similarity
+    if threshold is not None and not pool.is_lexical_only:
+        return _below(threshold)
+    if traits is None or pool.is_lexical_only:
+        # Shared terms decide, in any language. Without cosines no other threshold applies, whatever the strategy.
         is_too_low = max((c.lexical_score for c in pool.candidates), default=0.0) < _MIN_LEXICAL_SCORE
         return lambda candidate: is_too_low
-    conf = settings.CATO.vector_store
-    if rising or conf.dynamic_threshold:
-        return _below(rising_threshold(query))
-    if conf.similarity_threshold is not None:
-        return _below(float(conf.similarity_threshold))
-    level = level_of(query.generation.provider, query.generation.model)
-    if each:
-        return _below(level.similarity)
-    # A query of stop words only ("and when was that?") has no terms and recalls nothing.
-    has_terms = bool(pool.lexical_query.terms)
-    is_below = not has_terms or evidence(query.text, pool.similarities, level) + _name_evidence(pool) < level.evidence
-    return lambda candidate: is_below or _is_chance_hit(candidate, level)
+    level = shipped_level(query.generation.model)
+    return lambda candidate: _is_chance_hit(candidate, level)
+
+
+def is_follow_up(traits: MessageTraits | None) -> bool:
+    """Return True if the message depends on the previous ones; False if its traits are unknown."""
+    return traits is not None and traits.follow_up >= _MIN_FOLLOW_UP
+
+
+def _wants_memory(query: Query, pool: CandidatePool, traits: MessageTraits) -> bool:
+    name_evidence = _name_evidence(pool)
+    if not query.has_context and traits.follow_up >= _MIN_INCOMPLETE and name_evidence <= 0:
+        return False  # "and when was that?" could only recall something arbitrary
+    continues = query.has_context and is_follow_up(traits)
+    return traits.wants_memory + name_evidence >= (_MIN_FOLLOW_UP_EVIDENCE if continues else _MIN_EVIDENCE)
 
 
 def _is_chance_hit(candidate: Candidate, level: Level) -> bool:

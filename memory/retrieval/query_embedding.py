@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -23,25 +24,32 @@ _threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="question")
 _HEAD, _TAIL = 600, 400
 
 
-def embed_async(
-    messages: Sequence[str], embedder: Embedder, *, keep: bool = True
-) -> Callable[[], NDArray[np.float32] | None]:
-    """Start to embed the messages and return a function that waits for their combined vector (dimension,).
+@dataclass(frozen=True, slots=True)
+class QueryVectors:
+    """The vectors (dimension,) of a query: of all its messages together, and of the newest one alone."""
 
-    The vector is the normalised sum of the messages' vectors, or None if embedding fails. `keep` allows caching in this
-    process.
+    combined: NDArray[np.float32]
+    newest: NDArray[np.float32]
+
+
+def embed_async(messages: Sequence[str], embedder: Embedder, *, keep: bool = True) -> Callable[[], QueryVectors | None]:
+    """Start to embed the messages and return a function that waits for their vectors.
+
+    The combined vector is the normalised sum of the messages' vectors. The function returns None if embedding fails.
+    `keep` allows caching in this process.
     """
     return _threads.submit(_embed_messages, messages, partial(cache.embed_query, embedder, keep=keep)).result
 
 
-def _embed_messages(messages: Sequence[str], embed: Callable[[str], NDArray[np.float32]]) -> NDArray[np.float32] | None:
+def _embed_messages(messages: Sequence[str], embed: Callable[[str], NDArray[np.float32]]) -> QueryVectors | None:
     try:
         vectors = [embed(_shorten(message)) for message in messages]
     except EmbeddingError as error:
         log.warning("a query could not be embedded, the search is lexical only: %s", error)
         return None
     combined = np.sum(vectors, axis=0)
-    return np.asarray(combined / max(float(np.linalg.norm(combined)), 1e-12), dtype=np.float32)
+    length = max(float(np.linalg.norm(combined)), 1e-12)
+    return QueryVectors(np.asarray(combined / length, dtype=np.float32), vectors[-1])
 
 
 def _shorten(message: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import zip_longest
 
@@ -17,9 +17,9 @@ from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.exchanges import feedback
 from memory.filters import Filter
 from memory.index import generations
-from memory.retrieval import get_strategy, prompt_context, query_embedding
-from memory.retrieval.conversation import is_follow_up, join_messages
-from memory.retrieval.courtesy import is_small_talk
+from memory.retrieval import get_strategy, probes, prompt_context, query_embedding
+from memory.retrieval.gate import is_follow_up
+from memory.retrieval.probes import MessageTraits
 from memory.retrieval.types import Hit, Query, RankedHits
 from memory.spaces.access import SpaceIds
 from memory.text import clean_text
@@ -112,7 +112,7 @@ def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hi
     """
     conf = settings.CATO.vector_store
     texts = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
-    if not conf.enabled or not options.spaces or not texts or is_small_talk(texts[-1]):
+    if not conf.enabled or not options.spaces or not texts:
         return ""
     notes: set[str] = set()
     budget = prompt_context.TokenBudget(
@@ -183,13 +183,14 @@ def _interleave(texts: list[str], options: RecallOptions, notes: set[str]) -> It
 
     A follow-up is also searched joined with the previous messages, and both lists alternate.
     """
-    hits = _hits_above_gate(_search_and_note(texts[-1:], options, notes))
-    if len(texts) == 1 or not is_follow_up(texts[-1]):
+    query = _build_turn_query(texts, options)
+    hits = _hits_above_gate(query, notes)
+    if len(texts) == 1 or not is_follow_up(query.traits):
         yield from hits
         return
     yield from hits[:1]
     seen = {result.exchange.id for result in hits[:1]}
-    joined_hits = _hits_above_gate(_search_and_note(texts, options, notes))
+    joined_hits = _hits_above_gate(_build_turn_query(texts, options, joined=True), notes)
     for pair in zip_longest(joined_hits, hits[1:]):
         for result in pair:
             if result is not None and result.exchange.id not in seen:
@@ -197,16 +198,21 @@ def _interleave(texts: list[str], options: RecallOptions, notes: set[str]) -> It
                 yield result
 
 
-def _hits_above_gate(ranking: RankedHits) -> list[Hit]:
-    return [result for result in ranking.results if not result.is_below_gate]
+def _build_turn_query(texts: Sequence[str], options: RecallOptions, *, joined: bool = False) -> Query:
+    """Return the query for the newest message, alone or `joined` with the previous ones."""
+    query = _build_query(
+        texts if joined else texts[-1:],
+        options,
+        limit=3 * settings.CATO.vector_store.context_results,
+        limits_sources=True,
+    )
+    return replace(query, has_context=len(texts) > 1)
 
 
-def _search_and_note(messages: list[str], options: RecallOptions, notes: set[str]) -> RankedHits:
-    conf = settings.CATO.vector_store
-    query = _build_query(messages, options, limit=3 * conf.context_results, limits_sources=True)
-    ranking = _rank(query, conf.retrieval_strategy)
+def _hits_above_gate(query: Query, notes: set[str]) -> list[Hit]:
+    ranking = _rank(query, settings.CATO.vector_store.retrieval_strategy)
     notes.add(_note(ranking))
-    return ranking
+    return [result for result in ranking.results if not result.is_below_gate]
 
 
 def _note(ranking: RankedHits) -> str:
@@ -233,9 +239,16 @@ def _build_query(
 ) -> Query:
     active = generations.active_generation()
     person_feedback = feedback.feedback_of(options.person_id) if options.person_id else feedback.NO_FEEDBACK
+    get_vectors = query_embedding.embed_async(messages, generations.embedder_for(active), keep=options.keep_query)
+
+    def get_traits() -> MessageTraits | None:
+        vectors = get_vectors()
+        return probes.read_traits(vectors.newest, active.provider, active.model) if vectors else None
+
     return Query(
-        text=join_messages(messages),
-        get_vector=query_embedding.embed_async(messages, generations.embedder_for(active), keep=options.keep_query),
+        text="\n".join(messages),
+        get_vector=lambda: vectors.combined if (vectors := get_vectors()) else None,
+        get_traits=get_traits,
         generation=active,
         spaces=options.spaces,
         limit=limit,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
 
@@ -21,8 +22,10 @@ from memory.retrieval.duplicates import without_near_duplicates
 from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
 from memory.retrieval.gate import relevance_filter
-from memory.retrieval.recency import apply_recency_decay, asks_for_latest
 from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits
+
+# Probability from which a message counts as asking for the latest.
+_ASKS_FOR_LATEST = 0.7
 
 
 def default(query: Query) -> RankedHits:
@@ -47,7 +50,7 @@ def hybrid(query: Query) -> RankedHits:
 def temporal(query: Query) -> RankedHits:
     """Rank like `hybrid`, and reduce the scores of older exchanges if the query asks for the latest."""
     ranked = _rank_fused(query, "temporal")
-    if asks_for_latest(query.text):
+    if query.traits is not None and query.traits.latest_state >= _ASKS_FOR_LATEST:
         apply_recency_decay(ranked.order, now=query.now, decay=settings.CATO.vector_store.temporal_decay)
         ranked.order = _sort_by_score(ranked.order)
     return _build_hits(ranked)
@@ -58,6 +61,13 @@ def diverse(query: Query) -> RankedHits:
     ranked = _rank_fused(query, "diverse")
     ranked.order = mmr(ranked.order, limit=query.limit, balance=settings.CATO.vector_store.mmr_lambda)
     return _build_hits(ranked)
+
+
+def apply_recency_decay(candidates: list[Candidate], *, now: datetime, decay: float) -> None:
+    """Multiply every score by `decay` for each day that has passed since the exchange."""
+    for candidate in candidates:
+        days = max(0.0, (now - candidate.timestamp).total_seconds() / 86_400)
+        candidate.score *= decay**days
 
 
 @dataclass(slots=True)

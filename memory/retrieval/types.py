@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from memory.documents.locations import ChunkLocation
 from memory.filters import Filter
 from memory.models import Exchange, IndexGeneration
+from memory.retrieval.probes import MessageTraits
 from memory.spaces.access import SpaceIds
 
 
@@ -87,6 +88,9 @@ class Query:
     searched. The vector is compared with the index of `generation`, even if another generation becomes active
     meanwhile. `conversation_length` is a number of messages, 0 outside a conversation.
 
+    `get_traits` returns the traits of the newest message, or None if they are unknown. `has_context`: messages before it
+    are known, on which a follow-up can depend.
+
     `exclude` is never returned and `pinned` is always a candidate. Near-duplicates are dropped unless `keep_duplicates`.
     With `limits_sources`, the share of one author or document is limited while other hits pass the gate.
     """
@@ -103,11 +107,18 @@ class Query:
     filters: Filter | None = None
     keep_duplicates: bool = False
     limits_sources: bool = False
+    get_traits: Callable[[], MessageTraits | None] = field(default=lambda: None)
+    has_context: bool = False
 
     @property
     def vector(self) -> NDArray[np.float32] | None:
         """Return the vector of the text, waiting for it if necessary."""
         return self.get_vector()
+
+    @property
+    def traits(self) -> MessageTraits | None:
+        """Return the traits of the newest message, waiting for its vector if necessary."""
+        return self.get_traits()
 
 
 @dataclass(frozen=True, slots=True)

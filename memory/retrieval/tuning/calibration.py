@@ -1,10 +1,9 @@
-"""Fit the relevance threshold on the stored exchanges, for the active embedding model.
+"""Fit the similarity of a relevant result on the stored exchanges, for the active embedding model.
 
 A question with an answer is the second half of a sentence of an exchange that is excluded from the search. The
 neighbours of the exchange are the answer; they are about as similar as an answer is to a rephrased question. If the
 exchange itself were included, the search would find the same words. Measured: a gate fitted on that rejected at least
-two thirds of real questions. Questions without an answer are the same questions with the whole session excluded, and
-small talk.
+two thirds of real questions. Questions without an answer are the same questions with the whole session excluded.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from memory.embeddings import cache
 from memory.errors import InvalidInputError, VectorStoreUnavailableError
 from memory.index import generations
 from memory.models import Calibration, Exchange
-from memory.retrieval import gate, levels
+from memory.retrieval import levels
 from memory.retrieval.candidates import gather_candidates
 from memory.retrieval.tuning.sampling import sample_exchanges
 from memory.retrieval.types import Query
@@ -36,13 +35,6 @@ SAMPLE = 200
 MIN_EXCHANGES = 30
 # Minimum shares of the answered questions that pass the gate, and of the unanswered ones that it rejects.
 MIN_PASSED, MIN_REJECTED = 0.85, 0.90
-
-SMALL_TALK = (
-    "Hi there", "Good morning!", "How are you today?", "Thanks a lot", "Thank you, that helped", "Okay", "Perfect, go on",
-    "See you tomorrow", "Never mind", "Tell me a joke", "What can you do?", "Who are you?", "Say that again, please",
-    "Shorter, please", "Translate that into French", "Write a limerick about rain", "What is 17 times 23?",
-    "Hallo!", "Guten Morgen", "Danke dir", "Alles klar", "Bis morgen", "Bonjour", "Merci beaucoup", "Hola", "Muchas gracias",
-)  # fmt: skip
 
 # Characters of a message from which a question is made.
 _MAX_CHARS = 2000
@@ -98,29 +90,27 @@ def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
     answered: list[float] = []
     unanswered: list[float] = []
     for exchange in exchanges:
-        text = probe_text(exchange)
+        text = question_text(exchange)
         readable = access.readable_space_ids(exchange.owner_id) if spaces is None else spaces
         neighbours = _neighbours(exchange)
         if not text:
             continue
         if neighbours:
-            answered.append(_evidence(text, readable, {exchange.id}, level))
-        unanswered.append(_evidence(text, readable, {exchange.id, *neighbours}, level))
+            answered.append(_best_similarity(text, readable, {exchange.id}))
+        unanswered.append(_best_similarity(text, readable, {exchange.id, *neighbours}))
     if len(answered) < MIN_EXCHANGES:
         raise InvalidInputError(
             f"Of {len(exchanges)} sampled exchanges, {len(answered)} have neighbours in their session or document. "
             f"Calibration needs at least {MIN_EXCHANGES}."
         )
-    readable = access.readable_space_ids(exchanges[0].owner_id) if spaces is None else spaces
-    unanswered += [_evidence(text, readable, set(), level) for text in SMALL_TALK]
     chosen = choose_threshold(answered, unanswered)
-    steps = [round(chosen.threshold + step / 20, 3) for step in range(-4, 5)]
+    steps = [round(chosen.threshold + step / 100, 3) for step in range(-4, 5)]
     return CalibrationResult(
         provider=active.provider,
         model=active.model,
         sample=len(exchanges),
         chosen=chosen,
-        before=_threshold_stats(level.evidence, answered, unanswered),
+        before=_threshold_stats(level.similarity, answered, unanswered),
         table=[_threshold_stats(step, answered, unanswered) for step in steps],
     )
 
@@ -141,25 +131,23 @@ def reset_threshold() -> bool:
 
 
 def current_threshold() -> CurrentThreshold:
-    """Return the threshold of the configured strategy, without adjustments per query."""
+    """Return the minimum similarity of a relevant result."""
     conf = settings.CATO.vector_store
     if conf.similarity_threshold is not None:
         return CurrentThreshold(float(conf.similarity_threshold), "set")
     active = generations.active_generation()
     level = levels.level_of(active.provider, active.model)
-    if conf.retrieval_strategy == "default":  # it compares each hit's similarity with a threshold that is not fitted
-        return CurrentThreshold(level.similarity, "shipped")
     fitted = Calibration.objects.filter(provider=active.provider, model=active.model).first()
     if fitted is None:
-        return CurrentThreshold(level.evidence, "shipped")
-    return CurrentThreshold(level.evidence, "fitted", fitted.at, fitted.sample)
+        return CurrentThreshold(level.similarity, "shipped")
+    return CurrentThreshold(level.similarity, "fitted", fitted.at, fitted.sample)
 
 
 def choose_threshold(answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
     """Return the threshold that passes MIN_PASSED of the answered and rejects MIN_REJECTED of the unanswered.
 
-    The arguments are the evidence of each question. Among several thresholds, or if none does both, the one with the
-    best balanced accuracy (the mean of both shares) is returned.
+    The arguments are the best similarity for each question. Among several thresholds, or if none does both, the one
+    with the best balanced accuracy (the mean of both shares) is returned.
     """
     values = sorted({*answered, *unanswered})
     thresholds = [values[0], *(round((low + high) / 2, 4) for low, high in pairwise(values))]
@@ -168,7 +156,7 @@ def choose_threshold(answered: Sequence[float], unanswered: Sequence[float]) -> 
     return max(sufficient or rows, key=lambda row: row.passed + row.rejected)
 
 
-def probe_text(exchange: Exchange) -> str:
+def question_text(exchange: Exchange) -> str:
     """Return the second half of the message's longest sentence, or ""."""
     text = exchange.user_message[:_MAX_CHARS]
     longest = max((text[s.start : s.end] for s in sentences(text, 0, len(text))), key=len, default="")
@@ -177,8 +165,8 @@ def probe_text(exchange: Exchange) -> str:
 
 
 def _threshold_stats(threshold: float, answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
-    passed = sum(evidence >= threshold for evidence in answered) / len(answered)
-    rejected = sum(evidence < threshold for evidence in unanswered) / len(unanswered)
+    passed = sum(similarity >= threshold for similarity in answered) / len(answered)
+    rejected = sum(similarity < threshold for similarity in unanswered) / len(unanswered)
     return ThresholdStats(threshold, passed, rejected)
 
 
@@ -191,8 +179,8 @@ def _neighbours(exchange: Exchange) -> set[uuid.UUID]:
     return set(rows.values_list("id", flat=True)[:_MAX_NEIGHBOURS])
 
 
-def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: levels.Level) -> float:
-    """Return the evidence of the gate, without that of names and numbers."""
+def _best_similarity(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID]) -> float:
+    """Return the similarity of the nearest exchange."""
     active = generations.active_generation()
     vector = cache.embed_query(generations.embedder_for(active), text, keep=False)
     query = Query(
@@ -209,4 +197,4 @@ def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: 
         raise VectorStoreUnavailableError(
             "The vector store or the embedding model does not answer. Calibrate again when both answer."
         )
-    return gate.evidence(text, pool.similarities, level)
+    return max(pool.similarities, default=0.0)

@@ -38,7 +38,7 @@ _DROPPED_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class Question:
     """A question, the texts of the exchange that answers it, and the spaces to search."""
 
     text: str
@@ -65,12 +65,12 @@ def evaluate(
     """
     if not 1 <= k <= MAX_RESULTS:
         raise InvalidInputError(f"Count among the first 1 to {MAX_RESULTS} results, not {k}.")
-    probes = list(_probes(sample_exchanges(sample, spaces), spaces, rephrase or paraphrase_offline))
-    if not probes:
+    questions = list(_questions(sample_exchanges(sample, spaces), spaces, rephrase or paraphrase_offline))
+    if not questions:
         raise InvalidInputError("There is nothing to search for yet: no exchange is in the index.")
     run = uuid.uuid4()
-    _search(probes[0], strategies[0], k)  # warm up: the first query of a process loads the model and connects
-    rows = [_measure(probes, strategy, k) for strategy in strategies]
+    _search(questions[0], strategies[0], k)  # warm up: the first query of a process loads the model and connects
+    rows = [_measure(questions, strategy, k) for strategy in strategies]
     for row in rows:
         row.run, row.rephrased_by = run, rephrased_by[:255]
     return Evaluation.objects.bulk_create(rows)
@@ -85,37 +85,37 @@ def paraphrase_offline(text: str) -> str:
     return " ".join(question.split())
 
 
-def _probes(exchanges: Iterable[Exchange], spaces: SpaceIds | None, rephrase: Rephraser) -> Iterable[Probe]:
+def _questions(exchanges: Iterable[Exchange], spaces: SpaceIds | None, rephrase: Rephraser) -> Iterable[Question]:
     readable_of = functools.cache(access.readable_space_ids)
     for exchange in exchanges:
         messages = (exchange.user_message, exchange.assistant_message)
         text = (rephrase("\n".join(filter(None, messages))[:_MAX_PASSAGE_CHARS]) or "").strip()
         if text:
-            yield Probe(text, exchange.id, messages, readable_of(exchange.owner_id) if spaces is None else spaces)
+            yield Question(text, exchange.id, messages, readable_of(exchange.owner_id) if spaces is None else spaces)
 
 
-def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
+def _measure(questions: Sequence[Question], strategy: str, k: int) -> Evaluation:
     found = empty = 0
     milliseconds = []
-    for probe in probes:
+    for question in questions:
         cache.clear_query_cache()  # each strategy embeds the question itself, as in use
         began = time.perf_counter()
-        ranking = _search(probe, strategy, k)
+        ranking = _search(question, strategy, k)
         milliseconds.append(1000 * (time.perf_counter() - began))
-        found += any(_is_answer(result.exchange, probe) for result in ranking.results[:k])
+        found += any(_is_answer(result.exchange, question) for result in ranking.results[:k])
         empty += all(result.is_below_gate for result in ranking.results)
     return Evaluation(
         strategy=strategy,
-        questions=len(probes),
+        questions=len(questions),
         k=k,
-        recall=found / len(probes),
-        empty=empty / len(probes),
+        recall=found / len(questions),
+        empty=empty / len(questions),
         median_ms=median(milliseconds),
     )
 
 
-def _search(probe: Probe, strategy: str, k: int) -> RankedHits:
-    ranking = rank(probe.text, spaces=probe.spaces, limit=k, strategy_name=strategy)
+def _search(question: Question, strategy: str, k: int) -> RankedHits:
+    ranking = rank(question.text, spaces=question.spaces, limit=k, strategy_name=strategy)
     if ranking.is_lexical_only:
         raise VectorStoreUnavailableError(
             "The vector store or the embedding model does not answer, so only lexical search would be measured. "
@@ -124,6 +124,8 @@ def _search(probe: Probe, strategy: str, k: int) -> RankedHits:
     return ranking
 
 
-def _is_answer(exchange: ExchangeView, probe: Probe) -> bool:
+def _is_answer(exchange: ExchangeView, question: Question) -> bool:
     """Return True if this exchange, or one with the same text, is the answer. Search removes duplicates."""
-    return exchange.id == probe.exchange_id or (exchange.user_message, exchange.assistant_message) == probe.messages
+    return (
+        exchange.id == question.exchange_id or (exchange.user_message, exchange.assistant_message) == question.messages
+    )

@@ -1,0 +1,123 @@
+"""Fit the probes of an embedding model on the labelled sentences in `memory/retrieval/traits/`."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from memory.embeddings.base import Embedder, Vectors
+from memory.errors import EmbeddingError
+from memory.index import generations
+from memory.models import Probe
+from memory.retrieval.probes import FOLDER, SHIPPED_MODEL, TRAITS, Probes, Weights, forget_probes
+
+log = logging.getLogger(__name__)
+
+# Strength of the L2 penalty for each sentence. From .05 to .6 the accuracy on held-out sentences differs little; a
+# stronger penalty keeps more questions in languages without examples.
+_PENALTY = 0.3
+_MAX_STEPS = 50
+# Seconds until a process tries again to fit probes with a model that failed.
+_RETRY_SECONDS = 300.0
+_next_attempts: dict[tuple[str, str], float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Labelled sentences of one trait with their languages; `labels` are 1 for sentences that have it, else 0."""
+
+    texts: tuple[str, ...]
+    languages: tuple[str, ...]
+    labels: tuple[int, ...]
+
+
+def load_examples(trait: str, folder: Path = FOLDER) -> Examples:
+    """Return the labelled sentences of a trait in all languages."""
+    content = yaml.safe_load((folder / f"{trait}.yaml").read_text(encoding="utf-8"))
+    rows = [
+        (text, language, label)
+        for label, side in ((1, "positive"), (0, "negative"))
+        for language, sentences in content[side].items()
+        for text in sentences
+    ]
+    texts, languages, labels = zip(*rows, strict=True)
+    return Examples(texts, languages, labels)
+
+
+def fit_probes(embedder: Embedder) -> Probes:
+    """Return the probes of this model. Raises EmbeddingError."""
+    examples = {trait: load_examples(trait) for trait in TRAITS}
+    texts = list(dict.fromkeys(text for rows in examples.values() for text in rows.texts))
+    vectors = dict(zip(texts, embedder.embed_queries(texts), strict=True))
+    return {
+        trait: fit_probe(np.stack([vectors[text] for text in rows.texts]), rows.labels)
+        for trait, rows in examples.items()
+    }
+
+
+def fit_missing_probes() -> None:
+    """Fit and store probes for the models of all current index generations that have none for the shipped sentences.
+
+    If a model does not answer, log a warning and try again after some minutes.
+    """
+    for generation in generations.embeddable_generations():
+        key = (generation.provider, generation.model)
+        if not _needs_probes(*key) or time.monotonic() < _next_attempts.get(key, 0.0):
+            continue
+        try:
+            _store_probes(*key, fit_probes(generations.embedder_for(generation)))
+        except EmbeddingError as error:
+            _next_attempts[key] = time.monotonic() + _RETRY_SECONDS
+            log.warning("the probes of %s could not be fitted: %s", generation.model, error)
+
+
+def _needs_probes(provider: str, model: str) -> bool:
+    if model == SHIPPED_MODEL:
+        return False
+    return Probe.objects.filter(provider=provider, model=model, examples=_examples_hash()).count() < len(TRAITS)
+
+
+def _store_probes(provider: str, model: str, probes: Probes) -> None:
+    for trait, weights in probes.items():
+        Probe.objects.update_or_create(
+            provider=provider,
+            model=model,
+            trait=trait,
+            defaults={"weights": np.asarray(weights, dtype="<f4").tobytes(), "examples": _examples_hash()},
+        )
+    forget_probes(provider, model)
+
+
+def _examples_hash() -> str:
+    content = b"".join((FOLDER / f"{trait}.yaml").read_bytes() for trait in TRAITS)
+    return hashlib.sha256(content).hexdigest()
+
+
+def fit_probe(vectors: Vectors, labels: Sequence[int]) -> Weights:
+    """Fit a logistic regression with Newton's method (iteratively reweighted least squares); return its weights.
+
+    The vectors (sentences, dimension) are centred and scaled by one factor, so that the penalty means the same for all
+    models; centre and factor are folded into the weights.
+    """
+    centre, scale = vectors.mean(axis=0), 1 / vectors.std()
+    design = np.hstack([(vectors - centre) * scale, np.ones((len(vectors), 1))]).astype(np.float64)
+    target = np.array(labels, dtype=np.float64)
+    penalty = np.append(np.full(vectors.shape[1], _PENALTY * len(vectors)), 1e-6)
+    weights = np.zeros(design.shape[1])
+    for _ in range(_MAX_STEPS):
+        predicted = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        gradient = design.T @ (predicted - target) + penalty * weights
+        curvature = design.T @ (design * (predicted * (1 - predicted))[:, None]) + np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        weights -= step
+        if np.abs(step).max() < 1e-9:
+            break
+    slope = weights[:-1] * scale
+    return np.append(slope, weights[-1] - centre @ slope).astype(np.float32)

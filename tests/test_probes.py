@@ -1,0 +1,135 @@
+"""Probes tell from a message's vector what it asks for, in languages with and without labelled sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memory.embeddings.local import LocalEmbedder
+from memory.errors import EmbeddingError
+from memory.index import generations
+from memory.models import IndexGeneration, Probe
+from memory.retrieval import gate, probes
+from memory.retrieval.tuning import probe_fitting
+from memory.retrieval.tuning.probe_fitting import load_examples
+
+HELD_OUT = Path(__file__).parent / "traits"
+# Languages without a sentence among those that the probes are fitted on.
+NEW_LANGUAGES = ("nl", "pl", "ja")
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return LocalEmbedder(probes.SHIPPED_MODEL)
+
+
+class RandomEmbedder:
+    """Gives each text the same arbitrary vector each time, and counts the texts."""
+
+    def __init__(self, error: EmbeddingError | None = None) -> None:
+        self.error, self.count = error, 0
+
+    def embed_queries(self, texts):
+        if self.error:
+            raise self.error
+        self.count += len(texts)
+        return np.stack([np.random.default_rng(len(text)).normal(size=8).astype(np.float32) for text in texts])
+
+
+def held_out_probabilities(embedder, trait):
+    """Return the probabilities of the held-out sentences, their labels, and whether their language is new."""
+    rows = load_examples(trait, HELD_OUT)
+    vectors = embedder.embed_queries(rows.texts)
+    traits = [probes.read_traits(vector, "local", probes.SHIPPED_MODEL) for vector in vectors]
+    is_new = np.isin(rows.languages, NEW_LANGUAGES)
+    return np.array([getattr(found, trait) for found in traits]), np.array(rows.labels) == 1, is_new
+
+
+def test_the_shipped_probes_are_those_of_the_shipped_sentences(embedder):
+    refitted = probe_fitting.fit_probes(embedder)
+
+    with np.load(probes.SHIPPED) as shipped:
+        assert set(shipped.files) == set(refitted) == set(probes.TRAITS)
+        for trait, weights in refitted.items():
+            assert np.allclose(weights, shipped[trait], atol=0.02), trait
+
+
+def test_questions_want_memory_and_small_talk_and_general_tasks_do_not(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "wants_memory")
+    is_kept = found >= gate._MIN_EVIDENCE
+
+    assert is_kept[has_trait].mean() >= 0.97
+    assert (~is_kept)[~has_trait].mean() >= 0.85
+    assert is_kept[has_trait & is_new].mean() >= 0.95
+    assert (~is_kept)[~has_trait & is_new].mean() >= 0.85
+
+
+def test_follow_ups_differ_from_complete_messages(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "follow_up")
+
+    assert (found[has_trait] >= gate._MIN_FOLLOW_UP).mean() >= 0.98
+    assert (found[~has_trait] < gate._MIN_INCOMPLETE).mean() >= 0.95
+    assert (found[has_trait & is_new] >= gate._MIN_FOLLOW_UP).mean() >= 0.95
+
+
+def test_questions_for_the_latest_state_are_recognised(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "latest_state")
+    is_right = (found >= 0.5) == has_trait
+
+    assert is_right.mean() >= 0.93
+    assert is_right[is_new].mean() >= 0.9
+
+
+@pytest.mark.parametrize("trait", probes.TRAITS)
+def test_no_held_out_sentence_is_used_for_fitting(trait):
+    assert not set(load_examples(trait).texts) & set(load_examples(trait, HELD_OUT).texts)
+
+
+@pytest.fixture
+def other_model(db, monkeypatch):
+    """Return the embedder of an active generation whose model has no shipped probes."""
+    embedder = RandomEmbedder()
+    IndexGeneration.objects.create(provider="openai", model="other", state=IndexGeneration.State.ACTIVE)
+    monkeypatch.setattr(generations, "embedder_for", lambda generation: embedder)
+    monkeypatch.setattr(probe_fitting, "_next_attempts", {})
+    yield embedder
+    probes.forget_probes("openai", "other")
+
+
+def test_another_model_gets_probes_of_its_own_once(other_model):
+    vector = np.ones(8, dtype=np.float32)
+    assert probes.read_traits(vector, "openai", "other") is None
+
+    probe_fitting.fit_missing_probes()
+    assert set(Probe.objects.values_list("trait", flat=True)) == set(probes.TRAITS)
+    assert 0 < probes.read_traits(vector, "openai", "other").wants_memory < 1
+
+    embedded = other_model.count
+    probe_fitting.fit_missing_probes()
+    assert embedded == other_model.count > 0
+
+
+def test_changed_sentences_are_fitted_again(other_model, monkeypatch):
+    probe_fitting.fit_missing_probes()
+    embedded = other_model.count
+
+    monkeypatch.setattr(probe_fitting, "_examples_hash", lambda: "changed")
+    probe_fitting.fit_missing_probes()
+
+    assert other_model.count == 2 * embedded
+    assert set(Probe.objects.values_list("examples", flat=True)) == {"changed"}
+
+
+def test_a_model_that_does_not_answer_is_asked_again_later(other_model, monkeypatch):
+    other_model.error = EmbeddingError("away", permanent=False)
+    probe_fitting.fit_missing_probes()
+    other_model.error = None
+
+    probe_fitting.fit_missing_probes()
+    assert not Probe.objects.exists()
+
+    monkeypatch.setattr(probe_fitting, "_next_attempts", {})
+    probe_fitting.fit_missing_probes()
+    assert Probe.objects.count() == len(probes.TRAITS)
