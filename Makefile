@@ -8,7 +8,7 @@ PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 .PHONY: run test test-long test-services mutants check lock messages model
 
 run: $(VENV)/.installed $(BIN)/cato
-	@exec $(BIN)/python -m cato_web.supervisor $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= exec $(BIN)/python -m cato_web.supervisor $(ARGS)
 
 # Each module runs in one process, so that it starts its servers once; tests/conftest.py sorts the longest modules first.
 # Compiled files are always kept: the suite starts about a hundred processes.
@@ -53,17 +53,21 @@ lock:
 	@$(LOCK) -o requirements.lock
 	@$(LOCK) --group dev -o requirements-dev.lock
 
+# Python compiles a module at its first import. Most modules of these packages are never imported, and their compiled
+# files would take 90 MB.
+INSTALL = $(PIP) install --no-compile --no-deps --require-hashes
+
 # The stamp files record which lock files were installed.
 MODEL = model.lock memory/embeddings/multilingual_e5.py
 $(VENV)/.installed: requirements.lock $(MODEL) | $(BIN)/python
 	@echo "Installing what Cato needs into $(VENV) ..."
-	@$(PIP) install --no-deps --require-hashes -r $<
+	@$(INSTALL) -r $<
 	@$(MAKE) --no-print-directory model
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.lock $(MODEL) | $(BIN)/python
 	@echo "Installing what developing Cato needs into $(VENV) ..."
-	@$(PIP) install --no-deps --require-hashes -r $<
+	@$(INSTALL) -r $<
 	@$(MAKE) --no-print-directory model
 	@touch $@
 

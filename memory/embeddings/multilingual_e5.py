@@ -16,7 +16,7 @@ FILES = {
     "config.json": "c8afec2589b8f8ad8ac2637e28bac081dd936d21813c1b7e211771b51784cf40",
     "config_sentence_transformers.json": "60d79f2338873809d064b8548d64d4c588f1a1d7325085b9c21d6a945e88eba9",
     "sentence_bert_config.json": "d51f4982a6db295ccc6436d007e2feea03d22e219f165375e74e8ee4f085b80e",
-    "model.onnx": "aab27db85fe63d0f94c4705c9175e68af626c4a1b1b8b2950ebe3f1cba155203",
+    "model.onnx": "d5d82e967b11c84afadfbc2db28fa1a680757556e9007c0febeac5f4e7fd2fde",
     "model.onnx_data": "1b6e023dd65466439ec9331ec5c13cb251242498b921c4ca4b9577cc78c6085a",
     "sentencepiece.bpe.model": "c8fff814e29a69369eb8cf3bfacd6fd8423c3f86439bf1db0c1fab18092ec724",
 }

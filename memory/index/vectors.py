@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 ScoredId = tuple[str, float]  # vector id and similarity
 
-MAX_MESSAGE_PARTS, MAX_ANSWER_PARTS = 3, 5
+MAX_MESSAGE_PARTS, MAX_ANSWER_PARTS = 3, 4
 _ID_LENGTH = 36
 _MESSAGE_PART = ":part1:"
 PARTS = ("whole", *(f"part{number}" for number in range(1, MAX_MESSAGE_PARTS + MAX_ANSWER_PARTS + 1)))
