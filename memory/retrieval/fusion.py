@@ -41,7 +41,7 @@ _PREDECESSOR_SHARE, _SUCCESSOR_SHARE = 0.15, 0.2
 _SHORT_EXCHANGE = 120
 # Share of a session's best score that is added to all its candidates, and the addition for a pinned exchange.
 _SESSION_BOOST = 0.15
-_PIN_BOOST = 0.1
+_PIN_BOOST = 0.3
 # Weights of the prior: how informative a text is, and whether it has the type of answer that the query asks for.
 _INFORMATIVENESS_WEIGHT, _ANSWER_TYPE_WEIGHT = 0.18, 0.1
 # Size of the proximity window in terms, about one sentence. Windows of 4 to 16 differed by less than a hundredth.
