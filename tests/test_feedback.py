@@ -104,9 +104,7 @@ def test_pin_toggles_and_replaces_other_feedback(alice, recalled_turn):
 def test_a_pinned_exchange_is_recalled_from_beyond_the_first_candidates(memory, alice, monkeypatch):
     monkeypatch.setattr(candidates, "VECTOR_CANDIDATES", 5)
     monkeypatch.setattr(candidates, "LEXICAL_CANDIDATES", 5)
-    other_exchange = exchange(
-        alice, "For a parcel of seeds we paid four euros.", ""
-    )
+    other_exchange = exchange(alice, "For a parcel of seeds we paid four euros.", "")
     for room in range(120):
         exchange(alice, f"The parcel for room {room} was collected.", "")
     while memory.index_pending():
