@@ -75,7 +75,7 @@ def main() -> None:
         for exchanges in sorted(options.exchanges):
             with running(home) as cato:
                 run_in_process(cato, "fill", str(exchanges))
-            second_start = start_seconds(home, options.start_seconds)
+            second_start = start_seconds(home, options.starts)
             with running(home) as cato:
                 size = memory_by_process(cato, person)
                 took = json.loads(run_in_process(cato, "recall", str(RECALLS)))
