@@ -14,12 +14,13 @@ from django.utils import timezone
 
 from cato_web import context_processors
 from memory import signals
-from memory.embeddings import local
+from memory.embeddings import local, multilingual_e5
 from memory.errors import EmbeddingDimensionError, EmbeddingError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.index import generations, parts, store
 from memory.models import CachedEmbedding, EmbeddingJob, IndexGeneration, Job
 from memory.spaces import access
 from tests.factories import exchange
+from tests.model_folders import link_model
 
 pytestmark = pytest.mark.django_db
 
@@ -327,6 +328,33 @@ def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_me
     assert {hit.exchange.id for hit in found.results} == {before.id, after.id}
     assert "The search index is being rebuilt." not in client.get("/").content.decode()
     assert memory.memory_states([before.id, after.id]) == dict.fromkeys([before.id, after.id], "remembered")
+
+
+def test_exchanges_wait_while_a_file_of_the_model_is_damaged_and_are_embedded_after_its_repair(
+    memory, person, monkeypatch, tmp_path
+):
+    monkeypatch.undo()  # the vectors that the fixture caches
+    name = "model.onnx"
+    folder = link_model(multilingual_e5.NAME, tmp_path / "model", without=name)
+    (folder / name).write_bytes(b"damaged")
+    monkeypatch.setattr(local, "_INSTALLED", {multilingual_e5.NAME: lambda: folder})
+    monkeypatch.setattr(generations, "embedder_for", lambda generation: local.LocalEmbedder(generation.model))
+    one = exchange(person, "The boiler was replaced with a heat pump.")
+    readable = access.readable_space_ids(person.id)
+
+    for _ in range(8):
+        assert memory.index_pending() == 0
+        make_jobs_due()
+    assert memory.memory_states([one.id]) == {one.id: "waiting"}
+    assert "make model" in EmbeddingJob.objects.get().error
+    found = memory.search("boiler", spaces=readable)
+    assert found.is_lexical_only
+    assert [hit.exchange.id for hit in found.results] == [one.id]
+
+    (folder / name).unlink()
+    (folder / name).symlink_to(multilingual_e5.folder() / name)
+    assert memory.index_pending() == 1
+    assert not memory.search("boiler", spaces=readable).is_lexical_only
 
 
 def _local(generation: IndexGeneration) -> local.LocalEmbedder:

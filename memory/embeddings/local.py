@@ -21,7 +21,7 @@ from memory.embeddings.base import Prefixes, Vectors, normalise
 from memory.embeddings.language_bias import reduce_language
 from memory.embeddings.multilingual_e5 import LANGUAGE_DIRECTIONS
 from memory.embeddings.onnxruntime import load_onnxruntime
-from memory.errors import EmbeddingError
+from memory.errors import EmbeddingError, EmbeddingModelUnavailableError
 
 if TYPE_CHECKING:
     from memory.embeddings.onnxruntime import InferenceSession
@@ -165,7 +165,7 @@ def _get_folder(model: str) -> Path:
         return folder
     if model in _INSTALLED:
         sentence = _("The local embedding model %(model)s is not installed. Install it with `make model`.")
-        raise EmbeddingError(sentence % {"model": model}, permanent=True)
+        raise EmbeddingModelUnavailableError(sentence % {"model": model})
     sentence = _(
         "vector_store.embedding_model: %(model)s is no folder with a model. Name a folder, or one of %(known)s."
     )
@@ -179,7 +179,7 @@ def _verify_folder(model: str) -> Path:
             multilingual_e5.verify(folder)
         except multilingual_e5.ModelFileError as error:
             sentence = _("The local embedding model cannot be used: %(error)s. Install it again with `make model`.")
-            raise EmbeddingError(sentence % {"error": error}, permanent=True) from error
+            raise EmbeddingModelUnavailableError(sentence % {"error": error}) from error
     return folder
 
 

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from memory import jobs, signals
 from memory.documents.publishing import publish_ready_versions
 from memory.embeddings import cache
-from memory.errors import EmbeddingError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
+from memory.errors import (
+    EmbeddingError,
+    EmbeddingModelUnavailableError,
+    VectorStoreDisabledError,
+    VectorStoreRequestError,
+    VectorStoreUnavailableError,
+)
 from memory.filters import chroma_fields
 from memory.index import generations, store
 from memory.index.parts import embedding_texts
@@ -140,7 +146,7 @@ def _index_batch(rows: list[EmbeddingJob]) -> int:
         store.upsert(collection.name, ids, np.stack(flat_vectors), fields)
     except VectorStoreRequestError as error:
         return _index_halves(rows) if len(rows) > 1 else _release_for_retry(rows, str(error), counts=True)
-    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
+    except (VectorStoreUnavailableError, VectorStoreDisabledError, EmbeddingModelUnavailableError) as error:
         return _release_for_retry(rows, str(error), counts=False)
     except EmbeddingError as error:
         if error.is_about_input and len(rows) > 1:
