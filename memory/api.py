@@ -27,7 +27,7 @@ from memory.documents.queries import (
 )
 from memory.documents.server_folders import ServerFile, list_server_folder, open_server_file, resolve_server_path
 from memory.documents.uploads import normalise_name, upload_document
-from memory.embeddings import configured_model, get_embedder, remote_host
+from memory.embeddings import configured_model, get_embedder, release_unused_models, remote_host
 from memory.errors import (
     NOT_FOUND,
     STORE_DISABLED,
