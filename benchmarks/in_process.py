@@ -2,6 +2,8 @@
 
 python -m benchmarks.in_process fill N      # until N exchanges are stored
 python -m benchmarks.in_process recall N    # N recalls; prints one JSON object of milliseconds
+python -m benchmarks.in_process post N      # N long messages for the worker to embed
+python -m benchmarks.in_process waiting     # prints how many exchanges wait to be embedded
 python -m benchmarks.in_process grow N P    # N synthetic exchanges (benchmarks/synthetic_store.py), P accounts; prints questions
 """
 
@@ -71,7 +73,7 @@ def fill(total: int) -> None:
         Exchange.objects.bulk_create(rows)
         figures = {
             "generation": generation,
-            "index": index,
+            "collection": index,
             "state": Job.State.DONE,
             "version": 1,
             "parts": 1,
@@ -126,6 +128,24 @@ def grow(exchanges: int, people: int) -> list[str]:
     return [next(questions) for _ in range(400)]
 
 
+def post(count: int) -> None:
+    """Store messages of at least 2,000 characters, each different and with a short answer."""
+    from memory import api
+
+    person, space = _person()
+    dice = random.Random(count)
+    for start in range(0, count, BATCH):
+        api.remember_many(
+            [
+                api.NewExchange(
+                    space=space, owner_id=person.pk, user_message=_text(dice, 500)[:2500], assistant_message="Noted.",
+                    source="chat",
+                )
+                for _ in range(min(BATCH, count - start))
+            ]
+        )  # fmt: skip
+
+
 def _time_call(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, float]:
     started = time.perf_counter()
     answer = call(*args, **kwargs)
@@ -153,6 +173,12 @@ if __name__ == "__main__":
     django.setup()
     if sys.argv[1] == "fill":
         fill(int(sys.argv[2]))
+    elif sys.argv[1] == "post":
+        post(int(sys.argv[2]))
+    elif sys.argv[1] == "waiting":
+        from memory.api import count_queued
+
+        print(count_queued())
     elif sys.argv[1] == "grow":
         print(json.dumps(grow(int(sys.argv[2]), int(sys.argv[3]))))
     else:

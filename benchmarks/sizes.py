@@ -46,7 +46,7 @@ WARM_UP = 5  # uncounted, of each variant, to connect and load
 FOUND = 20  # hits of a search page
 BARE = 60  # vectors that a bare query requests
 TEN = 10  # recall@
-ARRIVALS, TOGETHER = 1024, 64  # arriving exchanges, and the batch size of `index_pending`
+TOGETHER = 64  # arriving exchanges at a time
 MB = 1024 * 1024
 # Milliseconds at the median, on two idle cores.
 SEARCH_TARGETS = {10_000: 25.0, 100_000: 40.0}
@@ -66,7 +66,7 @@ TABLES = {
     "Search of all spaces with filters, ms": ("exchanges", "none", f"1 in {NARROW_SHARE}", f"1 in {BROAD_SHARE}"),
     "Memory, MB": ("exchanges", "Chroma", "peak", "searching", "peak"),
     "Strategies, at the largest size": ("strategy", "ms"),
-    f"{ARRIVALS:,} exchanges more, at the largest size": ("by", "exchanges/s", "of bare", "process, MB", "peak"),
+    "Ingestion of further exchanges, at the largest size": ("by", "exchanges/s", "of bare", "process, MB", "peak"),
 }  # fmt: skip
 SEARCH, PARTS, FOUND_TABLE, FILTERS, MEMORY, STRATEGIES, INGEST = TABLES
 
@@ -76,6 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("exchanges", type=int, nargs="+")
     parser.add_argument("--database", default="", help="the address of an empty PostgreSQL database; else SQLite")
+    parser.add_argument("--arrivals", type=int, default=1024, help="exchanges whose ingestion is measured")
     parser.add_argument("--minutes", type=float, default=15, help="a size that takes longer to fill is given up")
     options = parser.parse_args()
     rows: dict[str, list[Row]] = {title: [] for title in TABLES}
@@ -92,7 +93,7 @@ def main() -> None:
             )
             measure(layout, exchanges, texts.questions(), rows)
         rows[STRATEGIES] = by_strategy(layout, texts.questions())
-        rows[INGEST] = arrivals(layout, texts)
+        rows[INGEST] = arrivals(layout, texts, options.arrivals)
     for title, head in TABLES.items():
         print(f"\n{title}")
         table(head, rows[title])
@@ -224,8 +225,8 @@ def by_strategy(layout: Layout, questions: Iterator[str]) -> list[Row]:
     return [(name, _pair(times)) for name, times in took.items()]
 
 
-def arrivals(layout: Layout, texts: Texts) -> list[Row]:
-    """Measure ingestion into a new space, and adding the vectors to new collections by a bare loop.
+def arrivals(layout: Layout, texts: Texts, count: int) -> list[Row]:
+    """Measure ingestion of `count` exchanges into a new space, and adding the vectors to new collections by a bare loop.
 
     A second loop also stores the metadata for filters, as Cato does.
     """
@@ -245,7 +246,7 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
     process = psutil.Process()
     _reset_peak(process)
     cato, loops = 0.0, dict.fromkeys(bare, 0.0)
-    for _ in range(ARRIVALS // TOGETHER):
+    for _ in range(count // TOGETHER):
         items = texts.exchanges(layout, space, TOGETHER)
         started = time.perf_counter()
         stored = api.remember_many(items)
@@ -262,8 +263,8 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
             loops[name] += time.perf_counter() - started
     shares = [loop / cato for loop in loops.values()]
     ratios = f"{shares[0]:.2f} {_verdict(shares[0], INGEST_SHARE, at_least=True)}, {shares[1]:.2f} of that with fields"
-    rows = [(f"{name} loop", ARRIVALS / loop, "", "", "") for name, loop in loops.items()]
-    return [("Cato", ARRIVALS / cato, ratios, *_sizes(process)), *rows]
+    rows = [(f"{name} loop", count / loop, "", "", "") for name, loop in loops.items()]
+    return [("Cato", count / cato, ratios, *_sizes(process)), *rows]
 
 
 def interleave(questions: Iterator[str], calls: Calls, prepare: Calls | None = None) -> Times:

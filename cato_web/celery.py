@@ -78,6 +78,7 @@ def sweep() -> None:
     chat.resume_imports()
     run_account_deletions()
     memory.sweep()
+    memory.release_unused_models()
 
 
 def cleanup() -> None:

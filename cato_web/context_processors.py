@@ -19,6 +19,7 @@ from memory.api import VectorStoreUnavailableError
 
 _STORE_CHECK_INTERVAL = 5.0
 _store_state: tuple[float, bool] = (0.0, True)
+_progress: tuple[float, memory.ReindexProgress | None] = (0.0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,13 @@ def banner(is_administrator: bool) -> Banner | None:
     if not models.is_active_installed:
         return Banner(
             _("The search index is being rebuilt."),
-            _("Its embedding model is not installed any more. Recall and search use keywords until it is complete."),
+            _("Its embedding model is not installed any more. Recall and search use keywords until it is complete.")
+            + _progress_text(),
         )
+    if models.differ and memory.is_reindexing():
+        text = _("The search index is being rebuilt with %(configured)s; %(serving)s is used until then.")
+        facts = {"serving": models.active, "configured": models.configured}
+        return Banner(_("Embedding model changed."), text % facts + _progress_text())
     if models.differ:
         text = _("%(configured)s is configured. Run `reembed` to switch; %(serving)s is used until then.")
         facts = {"serving": models.active, "configured": models.configured}
@@ -97,6 +103,28 @@ def banner(is_administrator: bool) -> Banner | None:
         text = _("No model is connected: answers are placeholders and are not remembered.")
         return Banner(_("Dummy mode."), text, *link)
     return None
+
+
+def _progress_text() -> str:
+    """Return how far the new index is and how long it still takes, cached for five seconds."""
+    global _progress
+    checked_at, progress = _progress
+    if time.monotonic() - checked_at > _STORE_CHECK_INTERVAL:
+        progress = memory.reindex_progress()
+        _progress = (time.monotonic(), progress)
+    if progress is None:
+        return ""
+    facts = {
+        "done": memory.format_number(progress.total - progress.waiting),
+        "total": memory.format_number(progress.total),
+        "remaining": memory.format_remaining(progress.remaining),
+    }
+    text = (
+        _("%(done)s of %(total)s exchanges, %(remaining)s.")
+        if facts["remaining"]
+        else _("%(done)s of %(total)s exchanges.")
+    )
+    return f" {text % facts}"
 
 
 def is_vector_store_up() -> bool:

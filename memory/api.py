@@ -27,7 +27,7 @@ from memory.documents.queries import (
 )
 from memory.documents.server_folders import ServerFile, list_server_folder, open_server_file, resolve_server_path
 from memory.documents.uploads import normalise_name, upload_document
-from memory.embeddings import configured_model, get_embedder, remote_host
+from memory.embeddings import configured_model, get_embedder, release_unused_models, remote_host
 from memory.errors import (
     NOT_FOUND,
     STORE_DISABLED,
@@ -51,11 +51,13 @@ from memory.exchanges.records import NewRecord, delete_records, query_records, u
 from memory.filters import Filter, parse_filter
 from memory.index.embedding import embed, embedding_model
 from memory.index.generations import (
+    ReindexProgress,
     activate_built_generation,
     active_generation_or_none,
     drop_retired_generations,
     embedding_model_status,
     is_reindexing,
+    reindex_progress,
     start_reindex,
     start_rollback,
 )
@@ -71,7 +73,7 @@ from memory.index.reconcile import (
 )
 from memory.index.store import ping_vector_store, request_file_cleanup
 from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
-from memory.maintenance import backfill, count_queued, embed_queued, sweep
+from memory.maintenance import backfill, count_queued, count_unembedded_imports, embed_queued, sweep
 from memory.models import (
     CachedEmbedding,
     Chunk,
@@ -160,9 +162,11 @@ from memory.utils.formatting import (
     format_list,
     format_number,
     format_percent,
+    format_remaining,
     format_similarity,
 )
 from memory.utils.rate_limits import count_api_request, count_message, count_search, is_within_limit
+from memory.utils.remaining_time import estimate_remaining
 from memory.utils.stored_files import delete_after_commit, delete_file_on_rollback, delete_orphaned_files
 from memory.views.administration.shared import space_label
 from memory.views.document_rows import UploadChip, document_row

@@ -12,7 +12,8 @@ CatoError
 ├── ExtractionError      a file has no readable text; the message says why
 └── EmbeddingError       permanent: trying again is pointless; is_about_input: the provider refused one of the texts;
     │                    retry_after: seconds, if the provider said so
-    └── EmbeddingDimensionError  the vectors' length differs from that of the index
+    ├── EmbeddingDimensionError  the vectors' length differs from that of the index
+    └── EmbeddingModelUnavailableError  the local model is not installed, or one of its files is damaged
 """
 
 from __future__ import annotations
@@ -123,6 +124,13 @@ class EmbeddingError(CatoError):
 
 class EmbeddingDimensionError(EmbeddingError):
     """The dimension of the vectors differs from that of the index."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, permanent=True)
+
+
+class EmbeddingModelUnavailableError(EmbeddingError):
+    """The files of the local model are missing or damaged; embedding waits until it is installed again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, permanent=True)

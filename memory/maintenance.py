@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import uuid
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import QuerySet
 
@@ -23,7 +25,7 @@ from memory.index.reconcile import (
     queue_missing_vectors,
     queue_unindexed,
 )
-from memory.models import Collection, EmbeddingJob, IndexGeneration, Job, Operation
+from memory.models import Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Operation
 from memory.retrieval.tuning.probe_fitting import fit_missing_probes
 
 _BATCH_SIZE = 500
@@ -102,6 +104,16 @@ def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
 def count_queued() -> int:
     """Return the number of exchanges that wait to be embedded, counted once for each generation."""
     return _current_jobs().filter(state=Job.State.PENDING).count()
+
+
+def count_unembedded_imports(*, owner_id: uuid.UUID, start: datetime, end: datetime) -> int:
+    """Return the number of exchanges that this person imported in this period and that wait to be embedded."""
+    return (
+        EmbeddingJob.objects.filter(state=Job.State.PENDING, generation=generations.active_generation())
+        .filter(exchange__owner_id=owner_id, exchange__source=Exchange.Source.IMPORT, exchange__forgotten_at=None)
+        .filter(exchange__created_at__range=(start, end))
+        .count()
+    )
 
 
 def _current_jobs() -> QuerySet[EmbeddingJob]:

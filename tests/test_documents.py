@@ -80,7 +80,7 @@ def test_no_chunk_is_found_before_all_chunks_are_indexed(memory, person, monkeyp
     assert stage(version) == "embedding"
     assert found(memory, person, "buoy") == []
 
-    monkeypatch.setattr(indexing, "_LOCAL_BATCH_SIZE", 1)
+    monkeypatch.setattr(indexing, "_LOCAL_BATCH_CHARS", 1)
     memory.index_pending(limit=1)
     memory.publish_ready_versions()
     assert found(memory, person, "buoy") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,6 +63,21 @@ def test_an_unloaded_model_is_reloaded_safely_by_several_threads(local: LocalEmb
         thread.join()
     assert len(found) == 20
     assert min(found) > 0.99999
+
+
+def test_a_model_that_is_not_used_for_a_minute_is_released_and_loads_again(
+    local: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "_embedders", {("local", MODEL, EmbedderOptions()): local})
+    before = local.embed_query("Lunch?")
+    used_at = time.monotonic()
+
+    assert embeddings.release_unused_models() == 0
+    monkeypatch.setattr("memory.embeddings.local.time.monotonic", lambda: used_at + 61)
+    assert embeddings.release_unused_models() == 1
+    assert local._loaded is None
+    assert embeddings.release_unused_models() == 0
+    assert local.embed_query("Lunch?") @ before > 0.99999
 
 
 def test_a_folder_with_safetensors_and_a_tokenizer_json_is_accepted(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from chat.imports import importer
 from chat.imports import jobs as imports
 from chat.imports.worker import run_imports
 from chat.models import ImportJob, Thread, Turn
+from chat.views import import_rows
 from memory import jobs
 from tests.factories import PersonFactory, ago, signed_in
 
@@ -122,7 +123,7 @@ def test_the_page_answers_once_the_file_is_stored_and_the_worker_imports_it(pers
 
     assert Thread.objects.filter(owner=person).count() == 2
     report = page.get(reverse("import")).content.decode()
-    assert "hx-get" not in report.split('class="import-list"')[1].split("</main>")[0]
+    assert 'hx-trigger="every 1s"' not in report.split('class="import-list"')[1].split("</main>")[0]
     assert "Empty conversation." in report
     assert "Left out: images and files" in report
     assert figures(row) == (2, 2, 0, 4)
@@ -148,6 +149,25 @@ def test_the_page_shows_progress_and_announces_the_end(page, monkeypatch):
     assert all('class="progress-bar"' in text and "import-announcement" not in text for text in progress)
     announced = r'id="import-announcement"\s+role="status"\s+hx-swap-oob="innerHTML">\s*export.json: Imported\s*<'
     assert re.search(announced, status_of(page, row))
+
+
+def test_a_completed_import_shows_how_much_still_has_to_be_embedded_and_for_how_long(memory, page, monkeypatch):
+    row = submit(page, export("bread", "tides", "bees"))
+    run_imports()
+    monkeypatch.setattr(import_rows, "estimate_remaining", lambda queue, waiting: waiting * 60.0)
+
+    shown = status_of(page, row)
+    assert "3 messages are found by keywords only until they are embedded, about 3 minutes left" in shown
+    assert 'hx-trigger="every 5s"' in shown
+    again = re.search('hx-get="([^"]*)"', shown)
+    assert again is not None
+    assert "import-announcement" not in page.get(again[1]).content.decode(), "its end was announced before"
+
+    memory.index_pending()
+
+    shown = status_of(page, row)
+    assert "keywords" not in shown
+    assert "hx-trigger" not in shown
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,15 @@ import pytest
 from chromadb.errors import DuplicateIDError, InternalError, InvalidDimensionException, RateLimitError
 from django.utils import timezone
 
+from cato_web import context_processors
 from memory import signals
-from memory.embeddings import local
+from memory.embeddings import local, multilingual_e5
 from memory.errors import EmbeddingDimensionError, EmbeddingError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.index import generations, parts, store
 from memory.models import CachedEmbedding, EmbeddingJob, IndexGeneration, Job
 from memory.spaces import access
 from tests.factories import exchange
+from tests.model_folders import link_model
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +48,49 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
 
     assert memory.index_pending() == 50
     assert batches == [50]
+
+
+def embedded_texts(monkeypatch) -> list[list[str]]:
+    """Return the list to which the texts of each following call of the model are added."""
+    batches: list[list[str]] = []
+    real = local.LocalEmbedder.embed_documents
+    monkeypatch.setattr(
+        local.LocalEmbedder, "embed_documents", lambda self, texts: batches.append(list(texts)) or real(self, texts)
+    )
+    return batches
+
+
+def test_long_exchanges_are_embedded_in_small_batches(memory, person, monkeypatch):
+    answer = "The boiler was replaced with a heat pump. " * 100
+    stored = [exchange(person, f"What about boiler {number}?", answer) for number in range(5)]
+    exchange(person, "A message of megabytes.", answer * 100)
+    batches = embedded_texts(monkeypatch)
+
+    assert memory.index_pending() == 6
+    assert [sum(row.user_message in batch for row in stored) for batch in batches] == [2, 2, 1, 0]
+
+
+@pytest.mark.parametrize("work", ["import", "new index"])
+def test_a_message_is_embedded_next_during_a_large_import_or_a_new_index(memory, person, monkeypatch, work):
+    text = "The boiler was replaced with a heat pump. " * 100
+    for number in range(6):
+        exchange(person, f"Imported {number}", text, source="import" if work == "import" else "chat")
+    if work == "new index":
+        memory.index_pending()
+        generations.start_reindex(again=True)
+    batches = embedded_texts(monkeypatch)
+    memory.index_pending(limit=1)
+
+    posted = exchange(person, "Who repairs the boiler?", "Ines does.")
+    memory.index_pending(limit=1)
+
+    assert any("Imported" in text for text in batches[0]), "the large work has begun"
+    assert "Who repairs the boiler?" in batches[1]
+    assert memory.memory_states([posted.id]) == {posted.id: "remembered"}
+    assert EmbeddingJob.objects.filter(state="pending").exists(), "the rest of the large work still waits"
+    while memory.index_pending():
+        pass
+    assert not EmbeddingJob.objects.filter(state="pending").exists()
 
 
 def test_exchanges_of_one_batch_are_embedded_with_the_context_of_their_predecessor(memory, person):
@@ -254,7 +299,9 @@ def test_a_new_model_builds_its_index_while_the_old_one_answers_until_the_switch
     assert IndexGeneration.objects.count() == 1
 
 
-def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_meanwhile(memory, person, client):
+def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_meanwhile(
+    memory, person, client, monkeypatch
+):
     client.force_login(person)
     before = exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
@@ -269,6 +316,10 @@ def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_me
     assert memory.index_pending() == 0, "jobs of a missing model wait"
     assert not EmbeddingJob.objects.exclude(error="").exists()
 
+    generations.replace_uninstalled_model()
+    memory.index_pending(limit=1)
+    monkeypatch.setattr(context_processors, "_STORE_CHECK_INTERVAL", 0)
+    assert "2 of 2 exchanges." in client.get("/").content.decode()
     memory.sweep()  # starts the new index
     memory.sweep()  # activates it when it is complete
 
@@ -277,6 +328,33 @@ def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_me
     assert {hit.exchange.id for hit in found.results} == {before.id, after.id}
     assert "The search index is being rebuilt." not in client.get("/").content.decode()
     assert memory.memory_states([before.id, after.id]) == dict.fromkeys([before.id, after.id], "remembered")
+
+
+def test_exchanges_wait_while_a_file_of_the_model_is_damaged_and_are_embedded_after_its_repair(
+    memory, person, monkeypatch, tmp_path
+):
+    monkeypatch.undo()  # the vectors that the fixture caches
+    name = "model.onnx"
+    folder = link_model(multilingual_e5.NAME, tmp_path / "model", without=name)
+    (folder / name).write_bytes(b"damaged")
+    monkeypatch.setattr(local, "_INSTALLED", {multilingual_e5.NAME: lambda: folder})
+    monkeypatch.setattr(generations, "embedder_for", lambda generation: local.LocalEmbedder(generation.model))
+    one = exchange(person, "The boiler was replaced with a heat pump.")
+    readable = access.readable_space_ids(person.id)
+
+    for _ in range(8):
+        assert memory.index_pending() == 0
+        make_jobs_due()
+    assert memory.memory_states([one.id]) == {one.id: "waiting"}
+    assert "make model" in EmbeddingJob.objects.get().error
+    found = memory.search("boiler", spaces=readable)
+    assert found.is_lexical_only
+    assert [hit.exchange.id for hit in found.results] == [one.id]
+
+    (folder / name).unlink()
+    (folder / name).symlink_to(multilingual_e5.folder() / name)
+    assert memory.index_pending() == 1
+    assert not memory.search("boiler", spaces=readable).is_lexical_only
 
 
 def _local(generation: IndexGeneration) -> local.LocalEmbedder:

@@ -12,8 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.imports.formats.pieces import pieces
-from chat.imports.formats.sources import DAMAGED, streams
+from chat.imports.formats import count_conversations
 from chat.imports.importer import ImportReport, import_conversations
 from chat.models import ImportJob
 from memory import api as memory
@@ -97,25 +96,19 @@ class ImportRun:
 
     def _count(self, file: BinaryIO) -> None:
         """Save the number of conversations, to show the progress."""
-        total = 0
-        for _name, stream in streams(file):
-            try:
-                for _piece in pieces(stream):
-                    total += 1
-                    if self._is_progress_due():
-                        self._save_progress()
-            except (ExtractionError, *DAMAGED):
-                total += 1  # the error is reported like a conversation
-        self._lease.update(total=total)
+        self._lease.update(total=count_conversations(file, on_each=self._save_due_progress))
 
     def _on_progress(self, what: str, count: int) -> None:
         is_whole = what == "conversations"
         self._read += count if is_whole else 0
-        if self._is_progress_due() or (is_whole and self._saved_counts != _imported_counts(self._report)):
+        if is_whole and self._saved_counts != _imported_counts(self._report):
             self._save_progress()
+        else:
+            self._save_due_progress()
 
-    def _is_progress_due(self) -> bool:
-        return time.monotonic() - self._saved_at >= _PROGRESS_INTERVAL
+    def _save_due_progress(self) -> None:
+        if time.monotonic() - self._saved_at >= _PROGRESS_INTERVAL:
+            self._save_progress()
 
     def _save_progress(self) -> None:
         """Save the counts and renew the lease. Raises LeaseLostError."""

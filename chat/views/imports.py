@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.errors import InvalidMessageError
 from chat.imports import jobs
 from chat.imports.formats import PROVIDERS
-from chat.views.import_rows import row_of
+from chat.views.import_rows import EMBEDDING, row_of
 from memory.api import PageRequest
 
 _MAX_ROWS = 20
@@ -37,9 +37,10 @@ def import_page(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def row(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Return the row of an import, which the page polls; a finished one is announced to screen readers."""
+    """Return the row of an import, which the page polls; its end is announced to screen readers once."""
     import_row = row_of(jobs.get_import(request.user.pk, import_id))
-    return render(request, "chat/_import.html", {"row": import_row, "says_so": not import_row.is_under_way})
+    has_ended = not import_row.is_under_way and EMBEDDING not in request.GET
+    return render(request, "chat/_import.html", {"row": import_row, "says_so": has_ended})
 
 
 @require_POST

@@ -42,6 +42,7 @@ class EmbedderOptions:
         return {name: value for name, value in vars(self).items() if name != "threads"}
 
 
+_KEEP_UNUSED = 60.0  # seconds
 _embedders: dict[tuple[str, str, EmbedderOptions], Embedder] = {}
 _lock = threading.Lock()
 
@@ -138,6 +139,15 @@ def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None
         if (provider, model, options) not in _embedders:
             _embedders[provider, model, options] = make_embedder(provider, model, options)
         return _embedders[provider, model, options]
+
+
+def release_unused_models() -> int:
+    """Release local models that this process has not used for some time; return their number. They load again at use."""
+    from memory.embeddings.local import LocalEmbedder
+
+    with _lock:
+        local = [embedder for embedder in _embedders.values() if isinstance(embedder, LocalEmbedder)]
+    return sum(embedder.close_if_unused_for(_KEEP_UNUSED) for embedder in local)
 
 
 def make_embedder(provider: str, model: str, options: EmbedderOptions | None = None) -> Embedder:

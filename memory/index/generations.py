@@ -16,6 +16,7 @@ from memory.embeddings.base import Embedder
 from memory.errors import EmbeddingDimensionError
 from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Space
 from memory.utils.batching import iterate_by_pk
+from memory.utils.remaining_time import estimate_remaining
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,15 @@ class EmbeddingModelStatus:
     def differ(self) -> bool:
         """Return True if the configured model is not the active one."""
         return self.active != self.configured
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexProgress:
+    """Numbers of exchanges of a generation that is being built, and the seconds that are left, None if unknown."""
+
+    total: int
+    waiting: int
+    remaining: float | None
 
 
 def active_generation() -> IndexGeneration:
@@ -146,6 +156,16 @@ def is_reindexing() -> bool:
     building = _building_generation()
     identity = embeddings.configured_model(settings.CATO.vector_store)
     return building is not None and (building.provider, building.model) == identity
+
+
+def reindex_progress() -> ReindexProgress | None:
+    """Return how far the generation that is being built is, None if there is none."""
+    building = _building_generation()
+    if building is None:
+        return None
+    rows = EmbeddingJob.objects.filter(generation=building, exchange__forgotten_at=None)
+    waiting = rows.filter(state=Job.State.PENDING).count()
+    return ReindexProgress(rows.count(), waiting, estimate_remaining(("generation", building.pk), waiting))
 
 
 def start_rollback() -> IndexGeneration | None:

@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import numpy as np
 from django.conf import settings
@@ -16,7 +17,13 @@ from numpy.typing import NDArray
 from memory import jobs, signals
 from memory.documents.publishing import publish_ready_versions
 from memory.embeddings import cache
-from memory.errors import EmbeddingError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
+from memory.errors import (
+    EmbeddingError,
+    EmbeddingModelUnavailableError,
+    VectorStoreDisabledError,
+    VectorStoreRequestError,
+    VectorStoreUnavailableError,
+)
 from memory.filters import chroma_fields
 from memory.index import generations, store
 from memory.index.parts import embedding_texts
@@ -27,9 +34,11 @@ from memory.utils.fairness import Turns
 log = logging.getLogger(__name__)
 
 _BATCH_SIZE = 64
-# Chunks per batch for a local model: about one second of work for one core, during which conversations wait. A remote
-# provider gets whole batches.
-_LOCAL_BATCH_SIZE = 16
+# Characters per batch for a local model: a few seconds of work for one core, during which other work waits, and far less
+# than a lease. A remote provider gets whole batches.
+_LOCAL_BATCH_CHARS = 12_000
+# What is embedded of an exchange has about this length at most.
+_MAX_EXCHANGE_CHARS = 12_000
 _turns: Turns[uuid.UUID] = Turns()
 Stage = DocumentVersion.Stage
 
@@ -37,9 +46,9 @@ Stage = DocumentVersion.Stage
 def index_pending(limit: int | None = None) -> int:
     """Embed due exchanges until none is left or `limit` is reached; return the number embedded.
 
-    Conversations and notes come first, oldest first, so that they never wait for a document. For chunks, people take
-    turns by batch, and each person's shortest document comes first. A complete document is published at once. Failures
-    are stored on the rows and retried later, not raised.
+    Conversations and notes come first, oldest first, so that they never wait for an import, a new index generation or a
+    document, in this order. For chunks, people take turns by batch, and each person's shortest document comes first. A
+    complete document is published at once. Failures are stored on the rows and retried later, not raised.
     """
     done = 0
     if not settings.CATO.vector_store.enabled:
@@ -48,7 +57,7 @@ def index_pending(limit: int | None = None) -> int:
         due = EmbeddingJob.objects.filter(
             exchange__forgotten_at=None, generation__in=generations.embeddable_generations()
         ).select_related("exchange__space", "exchange__previous", "generation", "collection")
-        claimed = jobs.claim(due.filter(exchange__source_file="").order_by("due_at", "id"), _BATCH_SIZE)
+        claimed = _claim_exchanges(due.filter(exchange__source_file=""))
         chunks = [] if claimed else _claim_chunks(due.exclude(exchange__source_file=""))
         claimed = claimed or chunks
         if not claimed:
@@ -65,6 +74,23 @@ def index_pending(limit: int | None = None) -> int:
     return done
 
 
+def _claim_exchanges(due: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
+    """Claim a batch of what people have just written, else of what was imported or belongs to a new generation."""
+    ordered = due.order_by("due_at", "id")
+    current = ordered.filter(generation__state=IndexGeneration.State.ACTIVE)
+    return _claim_batch(current.exclude(exchange__source=Exchange.Source.IMPORT)) or _claim_batch(ordered)
+
+
+def _claim_batch(rows: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
+    """Claim as many of these rows as make a batch for the model, and at least one."""
+    current = IndexGeneration.objects.exclude(state=IndexGeneration.State.RETIRED)
+    if not current.filter(provider="local").exists():
+        return jobs.claim(rows, _BATCH_SIZE)
+    sizes = jobs.due(rows).values_list("exchange__size", flat=True)[:_BATCH_SIZE]
+    totals = accumulate(min(size, _MAX_EXCHANGE_CHARS) for size in sizes)
+    return jobs.claim(rows, max(1, sum(total <= _LOCAL_BATCH_CHARS for total in totals)))
+
+
 def _claim_chunks(due: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
     """Claim a batch of chunks from the shortest document of the person whose last turn is longest ago."""
     incomplete = DocumentVersion.objects.filter(stage__in=[Stage.CHUNKING, Stage.EMBEDDING])
@@ -74,15 +100,11 @@ def _claim_chunks(due: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
     for person_id in _turns.in_order(versions):
         for version_id in versions[person_id]:
             chunks = due.filter(exchange__chunks__version=version_id).order_by("exchange__chunks__index")
-            if claimed := jobs.claim(chunks, _chunk_batch_size()):
+            if claimed := _claim_batch(chunks):
                 _turns.note(person_id)
                 return claimed
     # Chunks of live versions that are embedded again.
-    return jobs.claim(due.order_by("exchange__total_chunks", "due_at", "id"), _chunk_batch_size())
-
-
-def _chunk_batch_size() -> int:
-    return _LOCAL_BATCH_SIZE if generations.active_generation().provider == "local" else _BATCH_SIZE
+    return _claim_batch(due.order_by("exchange__total_chunks", "due_at", "id"))
 
 
 def retry_failed(rows: QuerySet[EmbeddingJob]) -> int:
@@ -124,7 +146,7 @@ def _index_batch(rows: list[EmbeddingJob]) -> int:
         store.upsert(collection.name, ids, np.stack(flat_vectors), fields)
     except VectorStoreRequestError as error:
         return _index_halves(rows) if len(rows) > 1 else _release_for_retry(rows, str(error), counts=True)
-    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
+    except (VectorStoreUnavailableError, VectorStoreDisabledError, EmbeddingModelUnavailableError) as error:
         return _release_for_retry(rows, str(error), counts=False)
     except EmbeddingError as error:
         if error.is_about_input and len(rows) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -54,6 +55,18 @@ def day_of_this_year(at: datetime) -> str:
 def format_datetime(at: datetime) -> str:
     """Return a time such as 22 Nov 14:40 UTC; `at` is in UTC."""
     return f"{formats.date_format(at, 'STAMP_FORMAT')} UTC"
+
+
+def format_remaining(seconds: float | None) -> str:
+    """Return the remaining time in words, rounded up; "" if it is unknown."""
+    if seconds is None:
+        return ""
+    minutes = math.ceil(seconds / 60)
+    if minutes < 2:
+        return _("about a minute left")
+    if minutes < 120:
+        return _("about %(count)s minutes left") % {"count": format_number(minutes)}
+    return _("about %(count)s hours left") % {"count": format_number(math.ceil(minutes / 60))}
 
 
 def format_list(things: Sequence[str], *, last: str = "") -> str:

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.management.store_command import ProgressBars
-from chat.imports.formats import PROVIDERS
+from chat.imports.formats import PROVIDERS, count_conversations
 from chat.imports.importer import ImportReport, import_conversations
 from memory.api import CatoError
 
@@ -29,6 +29,7 @@ class Command(BaseCommand):
         try:
             person = get_user_by_name(options["user"])
             with ProgressBars() as bars:
+                bars.expect("conversations", count_conversations(options["path"]))
                 report = import_conversations(options["path"], person_id=person.pk, progress=bars)
         except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error

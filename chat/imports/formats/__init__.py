@@ -20,7 +20,7 @@ from chat.imports.formats.sources import DAMAGED, streams
 from chat.imports.formats.values import Fields, text_in
 from memory.api import ExtractionError, content_hash, format_list
 
-__all__ = ["PROVIDERS", "conversations"]
+__all__ = ["PROVIDERS", "conversations", "count_conversations"]
 
 _FORMATS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], Conversation]], ...] = (
     (cato.knows, cato.read),
@@ -46,6 +46,22 @@ def conversations(source: Path | BinaryIO) -> Iterator[Conversation | Unread]:
         except DAMAGED as error:
             why = _("It does not unpack whole (%(error)s); what came before that was read.") % {"error": error}
             yield Unread(name, why)
+
+
+def count_conversations(source: Path | BinaryIO, *, on_each: Callable[[], None] = lambda: None) -> int:
+    """Return the number of items that `conversations` yields, without parsing them; call `on_each` after each.
+
+    Raises the same errors.
+    """
+    total = 0
+    for _name, stream in streams(source):
+        try:
+            for _piece in pieces(stream):
+                total += 1
+                on_each()
+        except (ExtractionError, *DAMAGED):
+            total += 1  # the error is yielded like a conversation
+    return total
 
 
 def _read(piece: bytes, place: str) -> Conversation | Unread:
