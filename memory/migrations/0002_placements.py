@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunPython(place_spaces),
+        migrations.RunPython(place_spaces, migrations.RunPython.noop),
         migrations.RemoveConstraint(
             model_name='collection',
             name='one_collection_a_space',
