@@ -71,7 +71,9 @@ def vacate_former_collections() -> None:
 
     Jobs that a worker is doing finish first and are queued by the next call, so that no job has two workers.
     """
-    for placement in Placement.objects.filter(is_current=False):
+    # The jobs of a retired generation wait until it is restored.
+    retired = IndexGeneration.State.RETIRED
+    for placement in Placement.objects.filter(is_current=False).exclude(generation__state=retired):
         if jobs.requeue(_jobs_in(placement).filter(state=Job.State.DONE)):
             jobs.wake_worker_on_commit("index_pending")
         else:

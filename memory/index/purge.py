@@ -65,17 +65,21 @@ def purge_pending(*, before: datetime | None = None, progress: ProgressCallback 
     pending = Collection.objects.exclude(purge_needed_since=None)
     if before is not None:
         pending = pending.filter(purge_needed_since__lte=before)
-    rebuilt = 0
-    for collection in pending.order_by("pk"):
-        started_at = timezone.now()
-        if not rebuild_collection(collection, progress=progress):
-            continue
-        if not rebuilt:
+    rebuilt: list[tuple[Collection, datetime]] = []
+    try:
+        for collection in pending.order_by("pk"):
+            started_at = timezone.now()
+            if rebuild_collection(collection, progress=progress):
+                rebuilt.append((collection, started_at))
+    finally:  # also if a later collection could not be rebuilt
+        if rebuilt:
             delete_orphan_cache_entries()
             vacuum_database()
-        rebuilt += 1
-        _clear_purge_flag(collection, started_at)
-    return rebuilt
+            # Once for all, because the supervisor stops Chroma to remove the files.
+            store.request_file_cleanup()
+        for collection, started_at in rebuilt:
+            _clear_purge_flag(collection, started_at)
+    return len(rebuilt)
 
 
 def purge_overdue() -> int:
@@ -107,7 +111,7 @@ def purge_all(*, progress: ProgressCallback = no_progress) -> int:
 
 
 def rebuild_collection(collection: Collection, *, progress: ProgressCallback = no_progress) -> bool:
-    """Copy the live vectors to a new collection, swap it in, and drop the old one.
+    """Copy the live vectors to a new collection, swap it in, and drop the old one, whose files the caller has removed.
 
     Return False if another process is rebuilding the collection. A rebuild interrupted before the swap starts again.
     After the swap, `drop_orphan_collections` removes the old collection.
@@ -138,7 +142,6 @@ def rebuild_collection(collection: Collection, *, progress: ProgressCallback = n
     placement.count_vectors(collection, list_placed_spaces(collection))
     time.sleep(_READER_GRACE)
     store.drop(source)
-    store.request_file_cleanup()
     return True
 
 
