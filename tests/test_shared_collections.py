@@ -15,6 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from cato_web.accounts.models import User
+from memory import jobs
 from memory.exchanges.forgetting import receipt_for
 from memory.filters import parse_filter
 from memory.index import generations, indexing, placement, purge, reconcile, store, vectors
@@ -378,13 +379,36 @@ def test_a_batch_whose_space_moves_meanwhile_ends_in_the_new_collection(
         return real(*args)
 
     monkeypatch.setattr(indexing, moment, move_meanwhile)
+    written: list[str] = []
+    monkeypatch.setattr(store, "upsert", lambda *args, real=store.upsert: written.append(args[0]) or real(*args))
     memory.index_pending()
     sweep()
     sweep()
 
+    assert (shared.name in written) == (moment == "_mark_indexed")
     assert not collection_of(own(alice)).is_shared
     assert candidates(alice) == {one.id for one in [*first, *added]}
     assert store.count(shared.name) == 0
+    assert_consistent()
+
+
+def test_a_worker_that_lost_its_job_before_writing_writes_nothing(memory, candidates, monkeypatch):
+    alice = PersonFactory()
+    rows = notes(alice, 1)
+    real, written = indexing._delete_outdated_vectors, list[str]()
+
+    def overtaken(*args: Any) -> None:
+        monkeypatch.setattr(indexing, "_delete_outdated_vectors", real)
+        jobs.requeue(EmbeddingJob.objects.all())
+        assert memory.index_pending() == 1, "another worker"
+        real(*args)
+
+    monkeypatch.setattr(indexing, "_delete_outdated_vectors", overtaken)
+    monkeypatch.setattr(store, "upsert", lambda *args, real=store.upsert: written.append(args[0]) or real(*args))
+    memory.index_pending()
+
+    assert len(written) == 1
+    assert candidates(alice) == {one.id for one in rows}
     assert_consistent()
 
 
