@@ -215,6 +215,22 @@ def test_spaces_fill_a_shared_collection_and_large_ones_get_their_own(memory, li
     assert_consistent()
 
 
+def test_spaces_are_placed_by_the_expected_vectors_of_their_queued_exchanges(memory, limits, monkeypatch):
+    people = [PersonFactory() for _ in range(3)]
+    for person in people:
+        exchange(person, HARBOUR)  # the whole and each message
+    limits(6, 5)
+    moves: list[Collection] = []
+    monkeypatch.setattr(placement, "_place_elsewhere", moves.append)
+
+    memory.index_pending()
+
+    first, second, third = (collection_of(own(person)) for person in people)
+    assert first == second != third
+    assert moves == []
+    assert_consistent()
+
+
 def test_the_fullest_collection_with_room_is_chosen(memory, limits):
     limits(10, 10)
     people = [PersonFactory() for _ in range(4)]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models import Case, F, Max, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from memory import jobs
@@ -146,11 +146,18 @@ def _new_name() -> str:
 
 
 def _count(space_id: uuid.UUID, generation_id: int) -> int:
-    """Return the number of vectors of the space, each queued exchange as one; stop above MAX_SHARED_SPACE."""
+    """Return the number of vectors of the space; stop above MAX_SHARED_SPACE.
+
+    An exchange that was never indexed counts with the vectors of an ordinary one: those of the whole and of each message.
+    A space is therefore placed well before an import or a new generation is indexed, and does not have to move.
+    """
+    expected = Case(
+        When(parts__gt=0, then=F("parts")), When(exchange__assistant_message="", then=Value(1)), default=Value(3)
+    )
     rows = EmbeddingJob.objects.filter(
         generation=generation_id, exchange__space=space_id, exchange__forgotten_at=None
-    ).values_list("parts", flat=True)
-    return sum(max(parts, 1) for parts in rows[: MAX_SHARED_SPACE + 1])
+    ).annotate(expected=expected)
+    return sum(rows.values_list("expected", flat=True)[: MAX_SHARED_SPACE + 1])
 
 
 def _jobs_in(placement: Placement) -> QuerySet[EmbeddingJob]:
