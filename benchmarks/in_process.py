@@ -43,7 +43,7 @@ def fill(total: int) -> None:
     """Store exchanges with random unit vectors in the first person's personal space, without worker and model."""
     from django.utils import timezone
 
-    from memory.index import generations, store
+    from memory.index import generations, placement, store
     from memory.index.vectors import vector_ids
     from memory.lexical.indexing import index_terms
     from memory.models import EmbeddingJob, Exchange, Job
@@ -54,7 +54,8 @@ def fill(total: int) -> None:
     person, space = _person()
     generation = generations.active_generation()
     generations.check_dimension(generation, 384)
-    index = generations.get_collection(space, generation)
+    placement.MAX_SHARED_SPACE = -1  # a dedicated collection
+    collection = placement.get_collection(space, generation)
     dice, numbers = random.Random(total), np.random.default_rng(total)
     while (missing := total - Exchange.objects.count()) > 0:
         now = timezone.now()
@@ -69,11 +70,11 @@ def fill(total: int) -> None:
             )  # fmt: skip
         vectors = numbers.standard_normal((len(rows), 384), dtype=np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        fields = {"said": now.timestamp(), "source": "import", "owner": str(person.pk)}
+        fields = {"said": now.timestamp(), "source": "import", "owner": str(person.pk), "space": str(space.pk)}
         Exchange.objects.bulk_create(rows)
         figures = {
             "generation": generation,
-            "collection": index,
+            "collection": collection,
             "state": Job.State.DONE,
             "version": 1,
             "parts": 1,
@@ -81,7 +82,8 @@ def fill(total: int) -> None:
         }
         index_terms(rows)
         EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=row, **figures) for row in rows])
-        store.upsert(index.name, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows))
+        ids = [id for row in rows for id in vector_ids(row.id, 1, 1)]
+        store.upsert(collection.name, ids, vectors, [fields] * len(rows))
 
 
 def recall(times: int) -> dict[str, float]:
@@ -94,7 +96,7 @@ def recall(times: int) -> dict[str, float]:
     embedder = generations.embedder_for(generation)
     dice = random.Random(times)
     embedding, searching, total = [], [], []
-    index = generation.collections.filter(space=space).first()
+    index = generation.collections.filter(placements__space=space).first()
     for _ in range(times + WARM_UP):
         vector, took = _time_call(embedder.embed_query, _question(dice))
         embedding.append(took)

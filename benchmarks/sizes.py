@@ -134,7 +134,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     generation = generations.active_generation()
     embedder = generations.embedder_for(generation)
     find = partial(api.search, count=FOUND)
-    largest = _bare(generation.collections.get(space=layout.own).name)
+    largest = _bare(generation.placements.get(space=layout.own, is_current=True).collection.name)
 
     def words(text: str) -> list[str]:
         return lexical_candidates(build_lexical_query(text, readable), list(readable), LEXICAL_CANDIDATES)
@@ -207,7 +207,7 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
                 near = nearest(_query(text, vector, space_ids), count)
                 found.append(len(best.intersection(list(near)[:TEN])) / len(best))
         means = [statistics.mean(found) for found in shares.values()]
-        collections = Collection.objects.filter(space_id__in=space_ids).count()
+        collections = Collection.objects.filter(placements__space__in=space_ids).distinct().count()
         verdict = _verdict(means[0], RECALL_AT_TEN, at_least=True)
         rows.append((reader, collections, f"{means[0]:.4f} {verdict}", f"{means[1]:.4f}"))
     return rows

@@ -162,6 +162,15 @@ def requeue(rows: QuerySet[J]) -> int:
     )
 
 
+def repeat(rows: QuerySet[J]) -> int:
+    """Have the jobs done again after their present workers have ended, and return the number of rows.
+
+    The results of these workers are void. A leased job stays leased, so that the next worker does not begin before.
+    """
+    pending = rows.filter(state=Job.State.PENDING).update(attempt=F("attempt") + 1)
+    return pending + requeue(rows.filter(state=Job.State.DONE))
+
+
 def due(rows: QuerySet[J], now: datetime | None = None) -> QuerySet[J]:
     """Filter for the rows that can be claimed at `now`, by default the current time."""
     now = now or timezone.now()

@@ -17,6 +17,7 @@ from memory.exchanges.forgetting import erase_forgotten
 from memory.index import generations
 from memory.index.generations import activate_built_generation
 from memory.index.indexing import index_pending
+from memory.index.placement import vacate_former_collections
 from memory.index.purge import purge_overdue
 from memory.index.reconcile import (
     ProgressCallback,
@@ -47,9 +48,11 @@ class BackfillReport:
 def sweep() -> None:
     """Embed a limited number of due exchanges, erase forgotten ones, and activate complete indexes and documents.
 
-    The sweep also fits missing probes, purges overdue indexes and sends wake-ups for due operations and extractions.
+    The sweep also moves spaces that got another collection out of the former one, fits missing probes, purges overdue
+    indexes and sends wake-ups for due operations and extractions.
     """
     generations.replace_uninstalled_model()
+    vacate_former_collections()
     fit_missing_probes()
     if index_pending(limit=_SWEEP_LIMIT) >= _SWEEP_LIMIT:
         jobs.wake_worker_on_commit("index_pending")

@@ -92,6 +92,14 @@ def memory(chroma: None, db: None, embed_once: Callable[..., Any], monkeypatch: 
     return api
 
 
+@pytest.fixture
+def dedicated_collections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each space a collection of its own, as if it was large."""
+    from memory.index import placement
+
+    monkeypatch.setattr(placement, "MAX_SHARED_SPACE", -1)
+
+
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[FakeEndpoint]:
     """Start the fake model endpoint, a real HTTP server; the only part that is not run on this machine in production."""

@@ -24,9 +24,11 @@ KEPT = {
     "boiler": ("The boiler was replaced by a heat pump in March.", "Then the gas contract can be cancelled."),
     "bees": ("Two colonies of bees stand behind the orchard now.", "Good for the cherries."),
 }
+OF_THE_TEAM = ("The ferry leaves at noon on Sundays.", "From the northern pier.")
 # The exchange after a forgotten one was embedded with the end of it.
 FOLLOWER = ("And who else should know about it?", "Only the two of us.")
 DOCUMENT = "Vanderquist pays 5417 euros a month for the quayside warehouse. " * 30
+DATA = ("FORGOTTEN", "KEPT", "OF_THE_TEAM", "FOLLOWER", "DOCUMENT")
 WORDS = ("xylophon", "quillfeath", "74-11-93", "wilhelmina", "zweigelt", "boathouse", "vanderquist", "quaysid")
 
 
@@ -75,6 +77,9 @@ version = api.upload_document(ContentFile(DOCUMENT.encode()), name="rent.txt", s
 api.read_documents()
 gone += [chunk.exchange for chunk in version.chunks.select_related("exchange")]
 kept = [keep(pair) for pair in KEPT.values()]
+# In the same collection, but in another space.
+space = access.team_space()
+kept += [keep(OF_THE_TEAM)]
 import time
 ids = [e.pk for e in [*gone, follower, *kept]]
 while set(api.memory_states(ids).values()) != {"remembered"}:
@@ -98,7 +103,7 @@ out = {"gone": [str(e.pk) for e in gone], "vectors": vectors}
 @pytest.fixture
 def filled(tmp_path: Path) -> Iterator[tuple[Cato, dict[str, Any]]]:
     with running(tmp_path) as cato:
-        data = f"FORGOTTEN = {FORGOTTEN!r}\nKEPT = {KEPT!r}\nFOLLOWER = {FOLLOWER!r}\nDOCUMENT = {DOCUMENT!r}\n"
+        data = "".join(f"{name} = {globals()[name]!r}\n" for name in DATA)
         yield cato, in_process(cato, data + REMEMBER)
 
 
@@ -168,6 +173,7 @@ def test_erase_removes_texts_and_vectors_from_all_files_of_a_running_cato(filled
     assert traces(files, secrets["vectors"]) == set()
     assert "heat pump" in is_found(cato, "what heats the house?")[0]
     assert "bees" in is_found(cato, "insects near the fruit trees")[0]
+    assert "ferry" in is_found(cato, "departure of the boat")[0]
     assert in_process(cato, f"out = forgetting.receipt_for([uuid.UUID(i) for i in {secrets['gone']!r}]).in_files") == 0
     # New exchanges can still be stored.
     assert in_process(
@@ -177,6 +183,34 @@ def test_erase_removes_texts_and_vectors_from_all_files_of_a_running_cato(filled
         "while api.memory_states([e.pk])[e.pk] != 'remembered': api.index_pending(); time.sleep(.1)\n"
         "out = api.search('gate', spaces=frozenset([e.space_id])).results[0].exchange.user_message",
     ).startswith("The gate")
+
+
+MOVE = """
+import time
+from memory.index import placement
+from memory.maintenance import sweep
+shared = Placement.objects.get(space__kind="own").collection
+placement.MAX_SHARED_SPACE = 2
+placement.rebalance(shared)
+while EmbeddingJob.objects.exclude(state="done").exists() or Placement.objects.filter(is_current=False).exists():
+    sweep()
+    time.sleep(.1)
+out = Placement.objects.get(space__kind="own").collection.is_shared
+"""
+
+
+@pytest.mark.skipif(TOPOLOGY == "services", reason="the files of PostgreSQL are not Cato's")
+def test_erase_also_cleans_a_collection_that_the_space_has_left(filled):
+    cato, secrets = filled
+    files = Path(cato.environment["CATO_DATA_DIR"])
+    assert in_process(cato, MOVE) is False
+    forget(cato, secrets["gone"])
+
+    assert "2 collections" in cato.manage("erase").stdout
+
+    assert traces(files, secrets["vectors"]) == set()
+    assert "ferry" in is_found(cato, "departure of the boat")[0]
+    assert "heat pump" in is_found(cato, "what heats the house?")[0]
 
 
 @pytest.mark.skipif(TOPOLOGY == "services", reason="the files of PostgreSQL are not Cato's")
@@ -221,7 +255,7 @@ def test_with_an_external_chroma_server_erase_does_its_part_and_reports_the_rest
     chroma = start_chroma(tmp_path, "other-chroma", tmp_path / "other", port)
     try:
         with running(tmp_path / "cato", CHROMA_URL=f"http://127.0.0.1:{port}") as cato:
-            data = f"FORGOTTEN = {FORGOTTEN!r}\nKEPT = {KEPT!r}\nFOLLOWER = {FOLLOWER!r}\nDOCUMENT = {DOCUMENT!r}\n"
+            data = "".join(f"{name} = {globals()[name]!r}\n" for name in DATA)
             secrets = in_process(cato, data + REMEMBER)
             forget(cato, secrets["gone"])
 

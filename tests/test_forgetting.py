@@ -16,7 +16,7 @@ from memory.embeddings import cache, local
 from memory.errors import VectorStoreRequestError, VectorStoreUnavailableError
 from memory.exchanges import forgetting, lifecycle
 from memory.exchanges.feedback import set_feedback
-from memory.index import generations, store, vectors
+from memory.index import generations, placement, store, vectors
 from memory.models import (
     CachedEmbedding,
     Collection,
@@ -28,6 +28,7 @@ from memory.models import (
     LexicalEntry,
     MetadataValue,
     Operation,
+    Placement,
     RecallLogEntry,
     Record,
 )
@@ -189,7 +190,7 @@ def test_vectors_are_removed_from_every_generation_and_from_a_collection_being_r
     other = generations.IndexGeneration.objects.create(
         provider="local", model="earlier", state="retired", dimension=384
     )
-    old = generations.get_collection(forgettable.space, other)
+    old = placement.get_collection(forgettable.space, other)
     row = EmbeddingJob.objects.get()
     ids = vectors.vector_ids(forgettable.id, 1, row.parts)
     counts = generations.next_collection_name(row.collection.name)
@@ -277,15 +278,16 @@ def test_a_receipt_counts_failed_erasures_of_its_own_exchanges_only(memory, pers
     assert forgetting.receipt_for([forgettable.id, twin.id]).failed == 1
 
 
+@pytest.mark.usefixtures("dedicated_collections")
 def test_forgetting_marks_only_its_own_space_for_purging_even_without_vectors(memory, person):
     other = PersonFactory()
     exchange(other, "The shed is open.")
     memory.index_pending()
     one = exchange(person, "The safe combination is 12-34-56.")
     memory.forget([one.id], by=person.id)
-    marked = Collection.objects.exclude(purge_needed_since=None)
-    assert {collection.space_id for collection in marked} == {access.personal_space(person.id).id}
-    assert Collection.objects.filter(space=access.personal_space(other.id)).exists()
+    marked = Placement.objects.exclude(collection__purge_needed_since=None)
+    assert {row.space_id for row in marked} == {access.personal_space(person.id).id}
+    assert Placement.objects.filter(space=access.personal_space(other.id)).exists()
 
 
 def updated_followers(memory: Any, person: Any) -> tuple[Exchange, Exchange]:

@@ -27,6 +27,7 @@ from memory.models import (
     Job,
     LexicalEntry,
     MetadataValue,
+    Placement,
     RecallLogEntry,
     Record,
     Space,
@@ -182,6 +183,7 @@ def test_an_exchange_that_was_moved_is_erased_from_the_collection_of_its_earlier
     assert vectors_of(one, earlier) == set()
 
 
+@pytest.mark.usefixtures("dedicated_collections")
 def test_a_follower_in_another_space_loses_its_vectors_with_the_forgotten_text(memory, person):
     session = uuid.uuid4()
     first = exchange(person, "The shed is open.", session_id=session)
@@ -196,7 +198,7 @@ def test_a_follower_in_another_space_loses_its_vectors_with_the_forgotten_text(m
     memory.erase_forgotten()
 
     assert vectors_of(second, collection) == set()
-    marked = Collection.objects.exclude(purge_needed_since=None)
+    marked = Placement.objects.exclude(collection__purge_needed_since=None)
     assert {row.space for row in marked} == {access.personal_space(person.id), Space.objects.get(name="Crew")}
 
 

@@ -378,7 +378,7 @@ from django.db import connection
 from cato_web.accounts.services import create_person
 from memory import api, maintenance
 from memory.models import EmbeddingJob, Exchange, Job, LexicalEntry
-from memory.index import generations, purge, reconcile, store
+from memory.index import generations, placement, purge, reconcile, store
 from memory.spaces import access
 
 COUNT, DIMENSION = int(sys.argv[1]), 16
@@ -397,7 +397,8 @@ person = create_person(name="Ada", email=f"{uuid.uuid4()}@halden.example", passw
 space = access.personal_space(person.pk)
 generation = generations.active_generation()
 generations.check_dimension(generation, DIMENSION)
-collection = generations.get_collection(space, generation)
+placement.MAX_SHARED_SPACE = -1  # a dedicated collection
+collection = placement.get_collection(space, generation)
 
 # Copy rows by SQL; `fixed` maps columns to expressions.
 def insert(table, fixed, source, limit):

@@ -39,9 +39,9 @@ from memory.documents.queries import active_documents, document_statuses, list_c
 from memory.errors import CatoError, NotFoundError
 from memory.exchanges.feedback import set_feedback
 from memory.filters import parse_filter
-from memory.index import generations, store, vectors
+from memory.index import generations, store
 from memory.lexical.candidates import build_lexical_query, lexical_candidates
-from memory.models import Chunk, Collection, Exchange, Space
+from memory.models import Chunk, Collection, Space
 from memory.retrieval import duplicates
 from memory.retrieval.candidate_rows import CandidateLoader
 from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
@@ -89,8 +89,8 @@ def pick(items: Sequence[T], number: int) -> T | None:
 class TeamLife(RuleBasedStateMachine):
     """A team at work; after each step, everything that its people can reach is compared with the model.
 
-    An example runs in a savepoint that is rolled back at its end, and its vectors are removed from the index. So each
-    starts with the same accounts and groups, and no collection contains earlier vectors.
+    An example runs in a savepoint that is rolled back at its end, and its collections are dropped. So each starts with
+    the same accounts and groups, and no collection contains earlier vectors.
     """
 
     def __init__(self, base: Base) -> None:
@@ -111,11 +111,8 @@ class TeamLife(RuleBasedStateMachine):
         self.is_settled, self.steps = True, 0
 
     def teardown(self) -> None:
-        vector_ids = [
-            vector for row in Exchange.objects.all() for vector in vectors.all_vector_ids(row.pk, row.version)
-        ]
         for collection in Collection.objects.values_list("name", flat=True):
-            store.delete(collection, vector_ids)
+            store.drop(collection)
         transaction.set_rollback(True)
         self.example.__exit__(None, None, None)
 

@@ -59,7 +59,7 @@ _RULES: dict[type[Model], _Rule] = {
     CachedEmbedding: _Rule(_with_live_text),
 }
 # Collections of the search index, and login sessions, which a restore ends.
-LEFT_OUT = {"memory.collection", "people.loginsession"}
+LEFT_OUT = {"memory.collection", "memory.placement", "people.loginsession"}
 
 
 def app_labels() -> list[str]:

@@ -51,7 +51,7 @@ def _split_locations(value: object) -> object:
 
 
 def _check_collection_prefix(name: str) -> str:
-    """Check the prefix of collection names, to which space and generation are appended.
+    """Check the prefix of collection names, to which ids are appended.
 
     Chroma accepts 3 to 512 of these characters.
     """

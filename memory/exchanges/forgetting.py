@@ -20,7 +20,7 @@ from memory import jobs, signals
 from memory.embeddings import cache
 from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.exchanges.lifecycle import requeue_changed
-from memory.index import generations, store
+from memory.index import generations, placement, store
 from memory.index.vectors import all_vector_ids
 from memory.lexical.indexing import delete_entries
 from memory.models import (
@@ -34,6 +34,7 @@ from memory.models import (
     LexicalEntry,
     MetadataValue,
     Operation,
+    Placement,
     RecallLogEntry,
     Record,
     Space,
@@ -127,11 +128,10 @@ def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
     for batch in batched(exchange_ids, _BATCH_SIZE):
         rows = Exchange.objects.filter(pk__in=batch).exclude(forgotten_at=None)
         totals["failed"] += ErasureJob.objects.filter(exchange__in=rows, state=Job.State.FAILED).count()
-        unpurged = set(
-            Collection.objects.filter(space__exchange__in=rows)
-            .exclude(purge_needed_since=None)
-            .values_list("space", flat=True)
+        placements = Placement.objects.filter(space__in=rows.values("space")).exclude(
+            collection__purge_needed_since=None
         )
+        unpurged = set(placements.values_list("space", flat=True))
         for space_id, erased_at, metadata in rows.values_list("space_id", "erased_at", "metadata"):
             totals["exchanges"] += 1
             totals["under_way"] += erased_at is None
@@ -183,8 +183,8 @@ def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: It
     """Mark all collections of these spaces, and those with vectors of the exchanges, for purging."""
     spaces = Space.objects.filter(pk__in=list(space_ids))
     for space in spaces:
-        generations.get_collection(space, generations.active_generation())  # the flag needs a row, even without vectors
-    generations.mark_purge_needed(Collection.objects.filter(space__in=spaces))
+        placement.get_collection(space, generations.active_generation())  # the flag needs a row, even without vectors
+    generations.mark_purge_needed(Collection.objects.filter(placements__space__in=spaces))
     generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=exchange_ids))
 
 
@@ -266,7 +266,8 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
 def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> list[str]:
     """Return all collections that may hold vectors of these exchanges: all generations, and rebuilds in progress."""
     rows = EmbeddingJob.objects.filter(Q(exchange_id__in=ids) | Q(exchange__previous_id__in=ids))
-    collections = Collection.objects.filter(Q(pk__in=rows.values("collection_id")) | Q(space_id__in=list(space_ids)))
+    placed = Placement.objects.filter(space__in=list(space_ids))
+    collections = Collection.objects.filter(Q(pk__in=rows.values("collection")) | Q(pk__in=placed.values("collection")))
     active = collections.values_list("name", flat=True)
     return sorted({generations.next_collection_name(name, step) for name in active for step in (-1, 0, 1)})
 

@@ -10,8 +10,7 @@ from django.utils.translation import gettext as _
 
 from memory import jobs, signals
 from memory.errors import InvalidInputError
-from memory.index import generations
-from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Exchange, LexicalEntry, Space
+from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange, LexicalEntry, Space
 from memory.utils.batching import batched
 
 _BATCH_SIZE = 500
@@ -50,8 +49,6 @@ def _send_moved_on_commit(by: uuid.UUID, to: Space, **what: uuid.UUID) -> None:
 def _move(exchanges: QuerySet[Exchange], to: Space) -> int:
     ids = list(exchanges.exclude(space=to).values_list("id", flat=True))
     for batch in batched(ids, _BATCH_SIZE):
-        # The old collection keeps the vectors in its files, also of exchanges that are forgotten after the move.
-        generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=batch))
         Exchange.objects.filter(id__in=batch).update(space=to)
         LexicalEntry.objects.filter(exchange_id__in=batch).update(space=to)
         jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=batch))

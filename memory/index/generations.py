@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import embeddings, jobs
 from memory.embeddings.base import Embedder
 from memory.errors import EmbeddingDimensionError
-from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Space
+from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job
 from memory.utils.batching import iterate_by_pk
 from memory.utils.remaining_time import estimate_remaining
 
@@ -97,12 +98,6 @@ def check_dimension(generation: IndexGeneration, dimension: int) -> None:
         raise EmbeddingDimensionError(
             sentence % {"model": generation.model, "found": dimension, "held": generation.dimension}
         )
-
-
-def get_collection(space: Space, generation: IndexGeneration) -> Collection:
-    """Return the row of this space's collection in this generation; create a missing row, but not the collection."""
-    name = f"{settings.CATO.vector_store.collection_name}-{space.id.hex}-{generation.pk}"
-    return Collection.objects.get_or_create(space=space, generation=generation, defaults={"name": name})[0]
 
 
 def embedding_model_status() -> EmbeddingModelStatus:
@@ -238,7 +233,8 @@ def drop_generation(generation: IndexGeneration) -> None:
 
 def mark_purge_needed(collections: QuerySet[Collection]) -> None:
     """Mark these collections, whose files contain forgotten data until they are rebuilt; keep earlier marks."""
-    collections.filter(purge_needed_since=None).update(purge_needed_since=timezone.now())
+    now = timezone.now()
+    collections.update(purge_needed_since=Coalesce("purge_needed_since", now), last_marked_at=now)
 
 
 def next_collection_name(collection: str, step: int = 1) -> str:

@@ -1,11 +1,11 @@
-"""Embed due exchanges in batches and store their vectors in the index of their space."""
+"""Embed due exchanges in batches and store their vectors in the collections of their spaces."""
 
 from __future__ import annotations
 
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -25,10 +25,10 @@ from memory.errors import (
     VectorStoreUnavailableError,
 )
 from memory.filters import chroma_fields
-from memory.index import generations, store
+from memory.index import generations, placement, store
 from memory.index.parts import embedding_texts
 from memory.index.vectors import all_vector_ids, vector_ids
-from memory.models import DocumentVersion, EmbeddingJob, Exchange, IndexGeneration, Job, Record
+from memory.models import Collection, DocumentVersion, EmbeddingJob, Exchange, IndexGeneration, Job, Record
 from memory.utils.fairness import Turns
 
 log = logging.getLogger(__name__)
@@ -62,11 +62,10 @@ def index_pending(limit: int | None = None) -> int:
         claimed = claimed or chunks
         if not claimed:
             break
-        by_collection: dict[tuple[uuid.UUID, int], list[EmbeddingJob]] = defaultdict(list)
-        for row in claimed:
-            by_collection[row.exchange.space_id, row.generation_id].append(row)
-        for rows in by_collection.values():
-            done += _index_batch(rows)
+        for collection, rows in _group_by_collection(claimed).items():
+            done += _index_batch(rows, collection)
+            placement.count_vectors(collection, {row.exchange.space_id for row in rows})
+            placement.rebalance(collection)
         if chunks:
             publish_ready_versions(
                 DocumentVersion.objects.filter(chunks__exchange__in=[row.exchange_id for row in chunks])
@@ -129,36 +128,48 @@ def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     return states
 
 
-def _index_batch(rows: list[EmbeddingJob]) -> int:
-    """Embed and store exchanges of one space and generation; return the number indexed."""
-    generation, space = rows[0].generation, rows[0].exchange.space
+def _group_by_collection(rows: list[EmbeddingJob]) -> dict[Collection, list[EmbeddingJob]]:
+    collections: dict[tuple[uuid.UUID, int], Collection] = {}
+    grouped: dict[Collection, list[EmbeddingJob]] = defaultdict(list)
+    for row in rows:
+        key = row.exchange.space_id, row.generation_id
+        if key not in collections:
+            collections[key] = placement.get_collection(row.exchange.space, row.generation)
+        grouped[collections[key]].append(row)
+    return grouped
+
+
+def _index_batch(rows: list[EmbeddingJob], collection: Collection) -> int:
+    """Embed exchanges and store them in the collection of their spaces; return the number indexed."""
     try:
-        vectors = _get_vectors(generation, [row.exchange for row in rows])
-        collection = generations.get_collection(space, generation)
-        _delete_outdated_vectors(rows, collection.pk)
-        EmbeddingJob.objects.filter(pk__in=[row.pk for row in rows]).update(collection=collection)
+        vectors = _get_vectors(rows[0].generation, [row.exchange for row in rows])
+        _delete_outdated_vectors(rows, collection)
+        owned = _record_collection(rows, collection)
         ids, flat_vectors, fields = [], [], []
         for row, parts in zip(rows, vectors, strict=True):
+            if row.pk not in owned:
+                continue
             row.parts = len(parts)
             ids += vector_ids(row.exchange_id, row.exchange.version, len(parts))
             flat_vectors += list(parts)
             fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
-        store.upsert(collection.name, ids, np.stack(flat_vectors), fields)
+        if ids:
+            store.upsert(collection.name, ids, np.stack(flat_vectors), fields)
     except VectorStoreRequestError as error:
-        return _index_halves(rows) if len(rows) > 1 else _release_for_retry(rows, str(error), counts=True)
+        return _index_halves(rows, collection) if len(rows) > 1 else _release_for_retry(rows, str(error), counts=True)
     except (VectorStoreUnavailableError, VectorStoreDisabledError, EmbeddingModelUnavailableError) as error:
         return _release_for_retry(rows, str(error), counts=False)
     except EmbeddingError as error:
         if error.is_about_input and len(rows) > 1:
-            return _index_halves(rows)
+            return _index_halves(rows, collection)
         return _release_for_retry(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
-    return _mark_indexed(rows, collection.name)
+    return _mark_indexed([row for row in rows if row.pk in owned], collection)
 
 
-def _index_halves(rows: list[EmbeddingJob]) -> int:
+def _index_halves(rows: list[EmbeddingJob], collection: Collection) -> int:
     """Index a refused batch in two halves, so that only individually refused rows fail."""
     middle = len(rows) // 2
-    return sum(_index_batch(half) for half in (rows[:middle], rows[middle:]))
+    return sum(_index_batch(half, collection) for half in (rows[:middle], rows[middle:]))
 
 
 def _get_vectors(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
@@ -180,27 +191,56 @@ def _get_vectors(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> 
     return [supplied[e.pk] if e.pk in supplied else cached[e.content_hash] for e in exchanges]
 
 
-def _delete_outdated_vectors(rows: list[EmbeddingJob], collection_id: int) -> None:
-    """Delete the vectors of these exchanges in the collections of other spaces, and those of older versions."""
-    outdated: dict[str, list[str]] = defaultdict(list)
+def _delete_outdated_vectors(rows: list[EmbeddingJob], collection: Collection) -> None:
+    """Delete the vectors of these exchanges in other collections, and those of older versions.
+
+    Vectors of the same version in the same collection are overwritten with their fields, also after a move between two
+    spaces that share it.
+    """
+    outdated: dict[Collection, list[str]] = defaultdict(list)
     for row in rows:
-        if row.collection is not None and row.collection_id != collection_id:
-            outdated[row.collection.name] += all_vector_ids(row.exchange_id, row.exchange.version)
+        if row.collection is not None and row.collection != collection:
+            outdated[row.collection] += all_vector_ids(row.exchange_id, row.exchange.version)
         elif row.collection is not None and row.exchange.version > 1:
-            outdated[row.collection.name] += all_vector_ids(row.exchange_id, row.exchange.version - 1)
-    for collection, ids in outdated.items():
-        store.delete(collection, ids)
+            outdated[row.collection] += all_vector_ids(row.exchange_id, row.exchange.version - 1)
+    for former, ids in outdated.items():
+        if former != collection:
+            # Its files keep the deleted vectors, and no later forgetting of these exchanges would mark it.
+            generations.mark_purge_needed(Collection.objects.filter(pk=former.pk))
+        store.delete(former.name, ids)
 
 
-def _mark_indexed(rows: list[EmbeddingJob], collection: str) -> int:
+@transaction.atomic
+def _record_collection(rows: list[EmbeddingJob], collection: Collection) -> set[int]:
+    """Write the collection to the jobs, before their vectors are in it; return the keys of the jobs that remain.
+
+    A job whose lease was lost is left out, and one whose space was placed elsewhere meanwhile is queued again.
+    """
+    attempts = dict(_lock_jobs(rows).values_list("pk", "attempt"))
+    owned = {row.pk: row.exchange.space_id for row in rows if attempts.get(row.pk) == row.attempt}
+    # Deleting the vectors in another collection may have come after the next worker had written them there.
+    lost = [row.pk for row in rows if row.pk not in owned and row.collection not in (None, collection)]
+    jobs.repeat(EmbeddingJob.objects.filter(pk__in=lost))
+    placed = placement.lock_placed_spaces(collection, owned.values())
+    jobs.requeue(EmbeddingJob.objects.filter(pk__in=[pk for pk, space_id in owned.items() if space_id not in placed]))
+    remaining = {pk for pk, space_id in owned.items() if space_id in placed}
+    EmbeddingJob.objects.filter(pk__in=remaining).update(collection=collection)
+    return remaining
+
+
+def _lock_jobs(rows: list[EmbeddingJob]) -> QuerySet[EmbeddingJob]:
+    return EmbeddingJob.objects.select_for_update().filter(pk__in=[row.pk for row in rows])
+
+
+def _mark_indexed(rows: list[EmbeddingJob], collection: Collection) -> int:
     """Mark the jobs of unchanged exchanges as done; return their number.
 
-    Vectors of exchanges that were forgotten or changed meanwhile are deleted.
+    Vectors of exchanges that were forgotten, changed or moved meanwhile are deleted, or overwritten by a repeated job.
     """
     indexed_ids: list[uuid.UUID] = []
-    forgotten: list[EmbeddingJob] = []
     outdated_hashes: list[str] = []
     outdated_vectors: list[str] = []
+    misplaced: list[EmbeddingJob] = []
     with transaction.atomic():
         exchanges = {
             e.id: e
@@ -208,22 +248,18 @@ def _mark_indexed(rows: list[EmbeddingJob], collection: str) -> int:
             .filter(id__in=[row.exchange_id for row in rows])
             .only("id", "version", "space_id", "forgotten_at")
         }
-        attempts = dict(
-            EmbeddingJob.objects.select_for_update()
-            .filter(pk__in=[row.pk for row in rows])
-            .values_list("pk", "attempt")
-        )
+        current_jobs = {job.pk: job for job in _lock_jobs(rows).only("pk", "attempt", "collection_id")}
         done: dict[tuple[int, int], list[EmbeddingJob]] = defaultdict(list)
         for row in rows:
-            current, embedded = exchanges.get(row.exchange_id), row.exchange
+            current, embedded, job = exchanges.get(row.exchange_id), row.exchange, current_jobs.get(row.pk)
             if current is None or current.forgotten_at:
-                forgotten.append(row)
-                continue
-            is_unchanged = (current.version, current.space_id) == (embedded.version, embedded.space_id)
-            if current.version != embedded.version:
+                outdated_vectors += all_vector_ids(embedded.id, embedded.version)
+            elif current.version != embedded.version:
                 outdated_hashes.append(embedded.content_hash)
                 outdated_vectors += vector_ids(embedded.id, embedded.version, row.parts)
-            if is_unchanged and attempts.get(row.pk) == row.attempt:
+            elif current.space_id != embedded.space_id:
+                misplaced.append(row)
+            elif job is not None and job.attempt == row.attempt:
                 done[embedded.version, row.parts].append(row)
         for (version, parts), done_rows in done.items():
             EmbeddingJob.objects.filter(pk__in=[row.pk for row in done_rows]).update(
@@ -232,12 +268,33 @@ def _mark_indexed(rows: list[EmbeddingJob], collection: str) -> int:
             indexed_ids += [row.exchange_id for row in done_rows]
         # If a text changed meanwhile, its old vectors were cached after the change had cleared them.
         cache.delete_unreferenced(outdated_hashes)
-    outdated_vectors += [id for row in forgotten for id in all_vector_ids(row.exchange_id, row.exchange.version)]
+        outdated_vectors += _settle_misplaced(misplaced, current_jobs, collection)
     if outdated_vectors:
-        store.delete(collection, outdated_vectors)
+        store.delete(collection.name, outdated_vectors)
     if indexed_ids:
         signals.exchanges_indexed.send(sender=None, exchange_ids=indexed_ids)
     return len(indexed_ids)
+
+
+def _settle_misplaced(
+    rows: list[EmbeddingJob], current_jobs: Mapping[int, EmbeddingJob], collection: Collection
+) -> list[str]:
+    """Return the vectors that were just written for moved exchanges and are to be deleted from the collection.
+
+    If the vectors belong into the same collection, only their field `space` is wrong. The job is then repeated, because
+    the next worker may have written them before.
+    """
+    repeated, deleted = [], list[str]()
+    for row in rows:
+        job = current_jobs.get(row.pk)
+        if job is not None and job.collection_id == collection.pk:
+            repeated.append(row.pk)
+        else:
+            deleted += vector_ids(row.exchange_id, row.exchange.version, row.parts)
+    jobs.repeat(EmbeddingJob.objects.filter(pk__in=repeated))
+    if deleted:
+        generations.mark_purge_needed(Collection.objects.filter(pk=collection.pk))
+    return deleted
 
 
 def _release_for_retry(

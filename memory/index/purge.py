@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from memory import jobs
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
-from memory.index import store
+from memory.index import placement, store
 from memory.index.generations import next_collection_name
 from memory.index.reconcile import (
     ABANDONED,
@@ -27,6 +27,7 @@ from memory.index.reconcile import (
     delete_orphan_cache_entries,
     delete_orphan_vectors,
     drop_orphan_collections,
+    list_placed_spaces,
     no_progress,
     queue_missing_vectors,
 )
@@ -64,17 +65,21 @@ def purge_pending(*, before: datetime | None = None, progress: ProgressCallback 
     pending = Collection.objects.exclude(purge_needed_since=None)
     if before is not None:
         pending = pending.filter(purge_needed_since__lte=before)
-    rebuilt = 0
-    for collection in pending.select_related("space", "generation").order_by("pk"):
-        started_at = timezone.now()
-        if not rebuild_collection(collection, progress=progress):
-            continue
-        if not rebuilt:
+    rebuilt: list[tuple[Collection, datetime]] = []
+    try:
+        for collection in pending.order_by("pk"):
+            started_at = timezone.now()
+            if rebuild_collection(collection, progress=progress):
+                rebuilt.append((collection, started_at))
+    finally:  # also if a later collection could not be rebuilt
+        if rebuilt:
             delete_orphan_cache_entries()
             vacuum_database()
-        rebuilt += 1
-        _clear_purge_flag(collection, started_at)
-    return rebuilt
+            # Once for all, because the supervisor stops Chroma to remove the files.
+            store.request_file_cleanup()
+        for collection, started_at in rebuilt:
+            _clear_purge_flag(collection, started_at)
+    return len(rebuilt)
 
 
 def purge_overdue() -> int:
@@ -106,7 +111,7 @@ def purge_all(*, progress: ProgressCallback = no_progress) -> int:
 
 
 def rebuild_collection(collection: Collection, *, progress: ProgressCallback = no_progress) -> bool:
-    """Copy the live vectors to a new collection, swap it in, and drop the old one.
+    """Copy the live vectors to a new collection, swap it in, and drop the old one, whose files the caller has removed.
 
     Return False if another process is rebuilding the collection. A rebuild interrupted before the swap starts again.
     After the swap, `drop_orphan_collections` removes the old collection.
@@ -114,7 +119,9 @@ def rebuild_collection(collection: Collection, *, progress: ProgressCallback = n
     source, target = collection.name, next_collection_name(collection.name)
     if not store.recreate_collection(target, unless_touched_within=ABANDONED):
         return False
-    alive = EmbeddingJob.objects.filter(collection=collection, state=Job.State.DONE, exchange__forgotten_at=None)
+    alive = EmbeddingJob.objects.filter(collection=collection, exchange__forgotten_at=None)
+    # Queued exchanges with an unchanged text are on their way to another collection and found here until then.
+    alive = alive.filter(Q(state=Job.State.DONE) | Q(state=Job.State.PENDING, version=F("exchange__version")))
     for page in iterate_by_pk(alive.values_list("pk", "exchange_id", "version", "parts"), _PAGE):
         store.mark_in_use(target)
         copy_vectors(
@@ -132,9 +139,9 @@ def rebuild_collection(collection: Collection, *, progress: ProgressCallback = n
     # Exchanges can be added, changed or forgotten during the copy.
     queue_missing_vectors(collection, spare=source)
     delete_orphan_vectors(collection)
+    placement.count_vectors(collection, list_placed_spaces(collection))
     time.sleep(_READER_GRACE)
     store.drop(source)
-    store.request_file_cleanup()
     return True
 
 
@@ -165,19 +172,16 @@ def _switch(collection: Collection, source: str, target: str) -> bool:
         return False
     collection.name = target
     # Workers that are embedding now use the old collection name. A new attempt number voids their results.
-    jobs.requeue(
-        EmbeddingJob.objects.filter(
-            exchange__space_id=collection.space_id,
-            generation_id=collection.generation_id,
-            state=Job.State.PENDING,
-            locked_until__gt=timezone.now(),
-        )
-    )
+    involved = Q(collection=collection) | Q(exchange__space__in=collection.placements.values("space"))
+    leased = EmbeddingJob.objects.filter(state=Job.State.PENDING, locked_until__gt=timezone.now())
+    jobs.requeue(leased.filter(involved, generation=collection.generation_id))
     return True
 
 
 def _clear_purge_flag(collection: Collection, started_at: datetime) -> None:
-    """Clear the purge mark, or set it to `started_at` if exchanges were forgotten or erased since then."""
-    forgotten = Exchange.objects.filter(space_id=collection.space_id).exclude(forgotten_at=None)
+    """Clear the purge mark, or set it to `started_at` if vectors or exchanges of its spaces were deleted since then."""
+    forgotten = Exchange.objects.filter(space__placements__collection=collection).exclude(forgotten_at=None)
     forgotten = forgotten.filter(Q(forgotten_at__gte=started_at) | Q(erased_at__gte=started_at) | Q(erased_at=None))
-    Collection.objects.filter(pk=collection.pk).update(purge_needed_since=started_at if forgotten.exists() else None)
+    row = Collection.objects.filter(pk=collection.pk)
+    is_marked_again = forgotten.exists() or row.filter(last_marked_at__gte=started_at).exists()
+    row.update(purge_needed_since=started_at if is_marked_again else None)

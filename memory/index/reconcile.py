@@ -117,6 +117,7 @@ def queue_missing_vectors(
     queued = 0
     rows = EmbeddingJob.objects.filter(collection=collection, state=Job.State.DONE, exchange__forgotten_at=None)
     columns = ("pk", "exchange_id", "version", "parts", "exchange__version", "exchange__space_id")
+    placed = list_placed_spaces(collection)
     for page in iterate_by_pk(rows.values_list(*columns), _PAGE):
         expected = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
         existing = _existing_ids(collection, [id for ids in expected.values() for id in ids])
@@ -126,15 +127,18 @@ def queue_missing_vectors(
         incomplete = [
             pk
             for pk, _, version, _, newest, space_id in page
-            if not expected[pk]
-            or (version, collection.space_id) != (newest, space_id)
-            or not existing.issuperset(expected[pk])
+            if not expected[pk] or version != newest or space_id not in placed or not existing.issuperset(expected[pk])
         ]
         if incomplete and not dry_run:
             jobs.requeue(EmbeddingJob.objects.filter(pk__in=incomplete, state=Job.State.DONE))
         queued += len(incomplete)
         progress("exchanges", len(page))
     return queued
+
+
+def list_placed_spaces(collection: Collection) -> set[uuid.UUID]:
+    """Return the spaces whose new vectors belong into this collection."""
+    return set(collection.placements.filter(is_current=True).values_list("space_id", flat=True))
 
 
 def _existing_ids(collection: Collection, ids: list[str]) -> set[str]:
@@ -174,13 +178,13 @@ def delete_orphan_vectors(
 
 
 def drop_orphan_collections(*, dry_run: bool = False) -> int:
-    """Drop the collections of known spaces that no row names and no process is filling; return their number."""
+    """Drop the collections of this installation that no row names and no process is filling; return their number."""
     prefix = f"{settings.CATO.vector_store.collection_name}-"
-    pattern = re.compile(re.escape(prefix) + r"([0-9a-f]{32})-\d+(\.\d+)?")
+    pattern = re.compile(re.escape(prefix) + r"([0-9a-f]{32})-[0-9a-f]+(\.\d+)?")
     dropped = 0
     for name in store.collections(prefix, untouched_for=ABANDONED):
         found = pattern.fullmatch(name)
-        # Another Cato installation with other spaces may share the server.
+        # Another Cato installation may share the server. The name has the id of a space: see `placement`.
         if found is None or not Space.objects.filter(pk=uuid.UUID(found[1])).exists():
             continue
         if Collection.objects.filter(name=name).exists():

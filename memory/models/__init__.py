@@ -2,7 +2,7 @@
 
 from memory.models.documents import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.models.exchanges import Exchange, Feedback, LexicalEntry, MetadataValue, RecallLogEntry, Record
-from memory.models.index import CachedEmbedding, Collection, EmbeddingJob, ErasureJob, IndexGeneration
+from memory.models.index import CachedEmbedding, Collection, EmbeddingJob, ErasureJob, IndexGeneration, Placement
 from memory.models.jobs import Job
 from memory.models.operations import Operation, RetentionRule, Reveal
 from memory.models.spaces import Membership, MembershipChange, Space

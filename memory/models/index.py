@@ -32,17 +32,38 @@ class IndexGeneration(models.Model):
 
 
 class Collection(models.Model):
-    """One collection of vectors: one space in one generation."""
+    """A collection of vectors in one generation: shared by many small spaces, or dedicated to a large one."""
 
-    space = models.ForeignKey(Space, on_delete=models.PROTECT)
     generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="collections")
-    name = models.CharField(max_length=128, unique=True)
+    name = models.CharField(max_length=200, unique=True)
+    is_shared = models.BooleanField(help_text="holds the vectors of many small spaces")
     purge_needed_since = models.DateTimeField(
         null=True, help_text="since when its files may contain vectors of forgotten exchanges; null: none"
     )
+    last_marked_at = models.DateTimeField(null=True, help_text="when it was last marked for purging")
+
+
+class Placement(models.Model):
+    """A collection that may have vectors of a space.
+
+    New vectors are written to the collection of the current placement. The others are kept until their vectors have
+    been moved there.
+    """
+
+    space = models.ForeignKey(Space, on_delete=models.CASCADE, related_name="placements")
+    generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="placements")
+    collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="placements")
+    is_current = models.BooleanField(default=True)
+    vector_count = models.PositiveIntegerField(default=0, help_text="vectors of the space when last counted")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["space", "generation"], name="one_collection_a_space")]
+        constraints = [
+            models.UniqueConstraint(fields=["space", "collection"], name="one_placement_a_collection"),
+            models.UniqueConstraint(
+                fields=["space", "generation"], condition=Q(is_current=True), name="one_current_placement"
+            ),
+        ]
+        indexes = [models.Index(fields=["collection"], condition=Q(is_current=False), name="former_placement")]
 
 
 class EmbeddingJob(Job):

@@ -62,7 +62,7 @@ def _load_vectors(ids: Iterable[str], query: Query) -> TextVectors:
         exchange_id__in=[uuid.UUID(id) for id in ids],
         generation=query.generation,
         state=Job.State.DONE,
-        collection__space_id__in=list(query.spaces),
+        exchange__space__in=list(query.spaces),
     )
     ids_by_collection: dict[str, list[str]] = defaultdict(list)
     for collection, exchange_id, version, parts in rows.values_list(

@@ -1,4 +1,7 @@
-"""Vector search: find the nearest vectors in the indexes of the readable spaces."""
+"""Vector search: find the nearest vectors in the collections of the readable spaces.
+
+A shared collection is queried for the readable spaces only: an unreadable vector is never a candidate.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import Any, TypeVar
 from memory import jobs
 from memory.index import store
 from memory.index.vectors import ScoredId, Similarities, best_by_exchange, vector_ids
-from memory.models import Collection, EmbeddingJob, Job
+from memory.models import Collection, EmbeddingJob, Job, Placement
 from memory.retrieval.types import Query
 
 R = TypeVar("R")
@@ -26,28 +29,47 @@ _threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nearest")
 _VECTORS_PER_EXCHANGE = 2.5
 
 
+Search = Callable[[str], list[ScoredId]]  # searches one collection by name
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSearch:
+    """A running query to one collection."""
+
+    key: int
+    name: str
+    search: Search
+    answer: Future[list[ScoredId]]
+
+    def wait(self) -> list[ScoredId]:
+        """Return the vectors that were found. Raises the errors of `store.query`."""
+        try:
+            return self.answer.result()
+        except store.CollectionMissingError:
+            # A rebuild may have replaced the collection. Retry with its current name.
+            current = Collection.objects.values_list("name", flat=True).get(pk=self.key)
+            if current == self.name:
+                raise
+            return self.search(current)
+
+
 @dataclass(frozen=True, slots=True)
 class PendingVectorSearch:
-    """A running query to several collections, one thread per collection, which starts once the query is embedded.
-
-    Each item of `answers` holds a collection's primary key, its name and the future of its answer. `search` searches
-    one collection by name.
-    """
+    """A running query to several collections, one thread per collection, which starts once the query is embedded."""
 
     count: int
-    search: Callable[[str], list[ScoredId]]
-    answers: list[tuple[int, str, Future[list[ScoredId]]]]
+    searches: list[CollectionSearch]
 
     def wait(self) -> SimilarityById:
         """Wait for all collections and return the same result, with the same errors, as `nearest`."""
         pairs: list[ScoredId] = []
         missing: list[store.CollectionMissingError] = []
-        for key, name, answer in self.answers:
+        for running in self.searches:
             try:
-                pairs += self._answer_of(key, name, answer)
+                pairs += running.wait()
             except store.CollectionMissingError as error:
                 # A missing collection is an error only if it contained vectors.
-                if jobs.requeue(EmbeddingJob.objects.filter(collection=key, state=Job.State.DONE)):
+                if jobs.requeue(EmbeddingJob.objects.filter(collection=running.key, state=Job.State.DONE)):
                     missing.append(error)
         if missing and not pairs:
             raise missing[0]
@@ -55,27 +77,31 @@ class PendingVectorSearch:
         # scoring it and its neighbours.
         return _similarities(_sort_by_similarity(pairs)[: _vector_count(self.count)], self.count)
 
-    def _answer_of(self, key: int, name: str, answer: Future[list[ScoredId]]) -> list[ScoredId]:
-        try:
-            return answer.result()
-        except store.CollectionMissingError:
-            # A rebuild may have replaced the collection. Retry with its current name.
-            current = Collection.objects.values_list("name", flat=True).get(pk=key)
-            if current == name:
-                raise
-            return self.search(current)
-
 
 def search_async(query: Query, count: int, where: dict[str, Any] | None = None) -> PendingVectorSearch:
     """Query all collections concurrently and return at once; `wait` returns the results."""
+    placements = Placement.objects.filter(generation=query.generation, space__in=list(query.spaces)).order_by("pk")
+    spaces: dict[tuple[int, str, bool], list[str]] = defaultdict(list)
+    for key, name, is_shared, space_id in placements.values_list(
+        "collection", "collection__name", "collection__is_shared", "space"
+    ):
+        spaces[key, name, is_shared].append(str(space_id))
+    searches = []
+    for (key, name, is_shared), space_ids in spaces.items():
+        search = partial(_search, query, count, _in_spaces(space_ids, where) if is_shared else where)
+        searches.append(CollectionSearch(key, name, search, _threads.submit(search, name)))
+    return PendingVectorSearch(count, searches)
 
-    def search(collection: str) -> list[ScoredId]:
-        vector = query.vector
-        return [] if vector is None else store.query(collection, vector, _vector_count(count), where)
 
-    collections = Collection.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
-    names = collections.values_list("pk", "name")
-    return PendingVectorSearch(count, search, [(key, name, _threads.submit(search, name)) for key, name in names])
+def _search(query: Query, count: int, where: dict[str, Any] | None, collection: str) -> list[ScoredId]:
+    vector = query.vector
+    return [] if vector is None else store.query(collection, vector, _vector_count(count), where)
+
+
+def _in_spaces(space_ids: list[str], where: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a filter for the vectors of these spaces that match `where`."""
+    own: dict[str, Any] = {"space": {"$in": space_ids}}
+    return {"$and": [own, where]} if where else own
 
 
 def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> SimilarityById:
@@ -98,7 +124,7 @@ def exact_similarities(query: Query, ids: Iterable[str], count: int) -> Similari
     embeddings = EmbeddingJob.objects.filter(
         exchange_id__in=[uuid.UUID(id) for id in ids],
         generation=query.generation,
-        collection__space_id__in=list(query.spaces),
+        exchange__space__in=list(query.spaces),
     )
     rows = embeddings.values_list("collection__name", "exchange_id", "version", "parts")
     for collection, exchange_id, version, parts in rows:

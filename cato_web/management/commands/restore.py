@@ -66,7 +66,7 @@ class Command(StoreCommand):
 def _build_index(bars: ProgressBars) -> str:
     """Build the index; workers continue with the rest. Return the message to print."""
     try:
-        # Existing collections of these spaces may contain exchanges that were forgotten since.
+        # Existing collections of this installation may contain exchanges that were forgotten since.
         memory.drop_orphan_collections()
         embedded = memory.backfill(progress=bars)
     except CatoError as error:

@@ -11,7 +11,7 @@ def delete_calibrations(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memory', '0001_initial'),
+        ('memory', '0002_placements'),
     ]
 
     operations = [
