@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
 from cato_web.accounts import login_sessions
@@ -46,24 +47,26 @@ class PageContext:
     new_thread_url: str
 
 
-def page_context(request: HttpRequest) -> dict[str, PageContext]:
-    """Return the page context under the name `shell`."""
+def page_context(request: HttpRequest) -> dict[str, object]:
+    """Return the page context under the name `shell`; it is read when a template uses it, which fragments do not."""
+    return {"shell": SimpleLazyObject(lambda: _read_context(request))}
+
+
+def _read_context(request: HttpRequest) -> PageContext:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
-        return {"shell": PageContext(None, [], None, "", "", settings.CATO.vector_store.context_mode, False, "")}
+        return PageContext(None, [], None, "", "", settings.CATO.vector_store.context_mode, False, "")
     login_sessions.touch(request, user)
-    return {
-        "shell": PageContext(
-            person=user,
-            thread_groups=thread_groups(user.pk, _open_thread(request)),
-            banner=banner(user.is_administrator),
-            theme=user.theme,
-            density=user.density,
-            context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
-            is_notified=user.is_notified,
-            new_thread_url=reverse("new_thread"),
-        )
-    }
+    return PageContext(
+        person=user,
+        thread_groups=thread_groups(user.pk, _open_thread(request)),
+        banner=banner(request, user.is_administrator),
+        theme=user.theme,
+        density=user.density,
+        context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
+        is_notified=user.is_notified,
+        new_thread_url=reverse("new_thread"),
+    )
 
 
 def _open_thread(request: HttpRequest) -> uuid.UUID | None:
@@ -71,7 +74,7 @@ def _open_thread(request: HttpRequest) -> uuid.UUID | None:
     return match.kwargs.get("thread_id") if match is not None and match.url_name == "thread" else None
 
 
-def banner(is_administrator: bool) -> Banner | None:
+def banner(request: HttpRequest, is_administrator: bool) -> Banner | None:
     """Return the most important warning, or None."""
     if not settings.CATO.vector_store.enabled:
         return Banner(
@@ -98,7 +101,7 @@ def banner(is_administrator: bool) -> Banner | None:
         text = _("%(configured)s is configured. Run `reembed` to switch; %(serving)s is used until then.")
         facts = {"serving": models.active, "configured": models.configured}
         return Banner(_("Embedding model changed."), text % facts)
-    if endpoint.current() is None:
+    if endpoint.of_request(request) is None:
         link = (reverse("model_settings"), _("Connect a model")) if is_administrator else ("", "")
         text = _("No model is connected: answers are placeholders and are not remembered.")
         return Banner(_("Dummy mode."), text, *link)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session as LoginSession
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, IntegerField, OuterRef, Q, QuerySet, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -18,6 +18,9 @@ from chat.errors import PermissionDeniedError
 from chat.models import Image, Thread, Turn
 from memory import api as memory
 from memory.api import Exchange, NotFoundError
+
+# Sockets that one statement checks.
+_SOCKET_BATCH_SIZE = 50
 
 
 class SocketIdentity(NamedTuple):
@@ -36,7 +39,7 @@ def readable_threads(person_id: uuid.UUID) -> QuerySet[Thread]:
 
 def get_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """Return the thread, if this person may read it."""
-    thread = readable_threads(person_id).select_related("space", "owner").filter(id=thread_id).first()
+    thread = _thread_read_by(person_id, thread_id).select_related("space", "owner").first()
     if thread is None:
         raise NotFoundError
     return thread
@@ -145,51 +148,55 @@ def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_admin
 
 def can_receive(person_id: uuid.UUID, thread_id: uuid.UUID, api_token_id: uuid.UUID | None = None) -> bool:
     """Return whether this active person may read the thread now, with an API token that is still valid, if any."""
-    return not _without_access([(thread_id, person_id, thread_id, api_token_id)])
+    people = get_user_model().objects.filter(id=person_id, is_active=True)
+    if api_token_id is not None:
+        people = people.filter(Exists(_valid_tokens().filter(pk=api_token_id)))
+    return people.filter(Exists(_thread_read_by(person_id, thread_id))).exists()
 
 
 def turns_without_access(turn_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
     """Return those of the turns whose author may no longer read the thread, or whose API token is no longer valid."""
-    rows = Turn.objects.filter(id__in=list(turn_ids)).values_list("id", "author_id", "thread_id", "api_token_id")
-    return _without_access(rows)
+    turns = Turn.objects.filter(id__in=list(turn_ids))
+    allowed = turns.filter(author_has_access()).values("id")
+    return set(turns.exclude(id__in=allowed).values_list("id", flat=True))
 
 
-def _without_access(
-    rows: Iterable[tuple[uuid.UUID, uuid.UUID, uuid.UUID, uuid.UUID | None]],
-) -> set[uuid.UUID]:
-    """Return the keys of the rows (key, person, thread, API token or None) whose person has no access to the thread."""
-    rows = list(rows)
-    people = {person_id for _key, person_id, _thread_id, _token_id in rows}
-    active = get_user_model().objects.filter(id__in=people, is_active=True).values_list("id", flat=True)
-    readable = {person_id: memory.readable_space_ids(person_id) for person_id in active}
-    threads = {thread_id for _key, _person_id, thread_id, _token_id in rows}
-    thread_spaces = dict(Thread.objects.filter(id__in=threads, deleted_at=None).values_list("id", "space_id"))
-    tokens = {token_id for _key, _person_id, _thread_id, token_id in rows if token_id}
-    valid = apps.get_model(settings.API_TOKEN_MODEL).objects.valid() if tokens else None
-    valid_tokens = set(valid.filter(pk__in=tokens).values_list("pk", flat=True)) if valid is not None else set()
-    return {
-        key
-        for key, person_id, thread_id, token_id in rows
-        if thread_spaces.get(thread_id) not in readable.get(person_id, ())
-        or (token_id is not None and token_id not in valid_tokens)
-    }
+def author_has_access() -> Q:
+    """Return the condition of turns whose active author may read the thread, with a token that is still valid, if any."""
+    return Q(
+        Q(api_token_id=None) | Q(api_token_id__in=_valid_tokens().values("pk")),
+        author__is_active=True,
+        thread__deleted_at=None,
+        thread__space__in=memory.readable_spaces(OuterRef("author_id")),
+    )
 
 
 def authorize_sockets(sockets: Iterable[SocketIdentity]) -> set[SocketIdentity]:
     """Return the sockets whose person is active, in the same epoch and login session, and reads the thread, if any."""
-    sockets = set(sockets)
-    people = get_user_model().objects.filter(id__in={socket.person_id for socket in sockets}, is_active=True)
-    epochs = dict(people.values_list("id", "epoch"))
-    keys = {socket.session_key for socket in sockets}
-    sessions = LoginSession.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
-    valid_keys = set(sessions.values_list("session_key", flat=True))
-    threads = {socket.thread_id for socket in sockets if socket.thread_id}
-    thread_spaces = dict(Thread.objects.filter(id__in=threads, deleted_at=None).values_list("id", "space_id"))
-    readable = {person_id: memory.readable_space_ids(person_id) for person_id in epochs}
-    return {
-        socket
-        for socket in sockets
-        if epochs.get(socket.person_id) == socket.epoch
-        and socket.session_key in valid_keys
-        and (socket.thread_id is None or thread_spaces.get(socket.thread_id) in readable[socket.person_id])
-    }
+    allowed = set()
+    for batch in memory.batched(set(sockets), _SOCKET_BATCH_SIZE):
+        first, *others = (
+            _if_authorized(socket).values_list(Value(number, output_field=IntegerField()), flat=True)
+            for number, socket in enumerate(batch)
+        )
+        allowed |= {batch[number] for number in first.union(*others, all=True)}
+    return allowed
+
+
+def _if_authorized(socket: SocketIdentity) -> QuerySet[Any]:
+    """Return the person of this socket as a query without rows if the socket may not stay open."""
+    sessions = LoginSession.objects.filter(session_key=socket.session_key, expire_date__gt=timezone.now())
+    people = get_user_model().objects.filter(id=socket.person_id, epoch=socket.epoch, is_active=True)
+    people = people.filter(Exists(sessions)).order_by()
+    if socket.thread_id is None:
+        return people
+    return people.filter(Exists(_thread_read_by(socket.person_id, socket.thread_id)))
+
+
+def _thread_read_by(person_id: uuid.UUID, thread_id: uuid.UUID) -> QuerySet[Thread]:
+    return Thread.objects.filter(id=thread_id, deleted_at=None, space__in=memory.readable_spaces(person_id))
+
+
+def _valid_tokens() -> QuerySet[Any]:
+    tokens: QuerySet[Any] = apps.get_model(settings.API_TOKEN_MODEL).objects.valid()
+    return tokens

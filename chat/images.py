@@ -42,13 +42,13 @@ def store_image(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
     return image
 
 
-def claim_images(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> list[Image]:
+def claim_images(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Image, ...]:
     """Return this person's images with these ids. Raises InvalidMessageError if they are too many or one is missing."""
     limit = settings.CATO.chat.max_images
     if len(ids) > limit:
         sentence = _("At most %(most)s pictures go with one message, not %(count)s (chat.max_images).")
         raise InvalidMessageError(sentence % {"most": limit, "count": len(ids)})
-    images = list(Image.objects.filter(id__in=ids, owner_id=owner_id))
+    images = tuple(Image.objects.filter(id__in=ids, owner_id=owner_id)) if ids else ()
     if len(images) != len(set(ids)):
         raise InvalidMessageError(_("An image has expired. Remove it and attach it again."))
     return images

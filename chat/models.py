@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from memory.models import Job
 
@@ -123,6 +124,11 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         """Return the turns of the active branch in order."""
         return self.filter(is_on_active_branch=True).order_by("position")
 
+    def with_image_marks(self) -> TurnQuerySet:
+        """Add `has_images` to the turns, for `load_images`."""
+        links = Turn.images.through.objects.filter(turn=OuterRef("pk"))
+        return self.annotate(has_images=Exists(links))
+
 
 class Turn(models.Model):
     """A message and its answer, which can be running."""
@@ -211,6 +217,11 @@ class Turn(models.Model):
         ]
 
     @property
+    def shown_images(self) -> list[Image]:
+        """The images of the message, without a query if `with_image_marks` has found that there are none."""
+        return list(self.images.all()) if getattr(self, "has_images", True) else []
+
+    @property
     def is_running(self) -> bool:
         """Whether the turn is recalling or answering."""
         return self.state in self.RUNNING_STATES
@@ -239,6 +250,11 @@ class Turn(models.Model):
     def effective_exchange_id(self) -> uuid.UUID | None:
         """The exchange of this turn, or of the turn of which it is a copy."""
         return self.exchange_id or self.copied_exchange_id
+
+
+def load_images(turns: Iterable[Turn]) -> None:
+    """Load the images of these turns (read `with_image_marks`) with one query, or none if there are none."""
+    models.prefetch_related_objects([turn for turn in turns if getattr(turn, "has_images", True)], "images")
 
 
 class Endpoint(models.Model):

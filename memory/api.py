@@ -48,6 +48,7 @@ from memory.exchanges.lifecycle import NewExchange, activate, deactivate, rememb
 from memory.exchanges.moving import move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
+from memory.exchanges.states import MemoryState, memory_states, states_of
 from memory.filters import Filter, parse_filter
 from memory.index.embedding import embed, embedding_model
 from memory.index.generations import (
@@ -61,7 +62,7 @@ from memory.index.generations import (
     start_reindex,
     start_rollback,
 )
-from memory.index.indexing import index_pending, memory_states, retry_failed
+from memory.index.indexing import index_pending, retry_failed
 from memory.index.purge import purge_all
 from memory.index.reconcile import (
     ProgressCallback,
@@ -114,6 +115,7 @@ from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces.access import (
     SpaceIds,
     admin_visible_space_ids,
+    audience_space_ids,
     audience_text,
     get_space,
     in_spaces,
@@ -121,6 +123,7 @@ from memory.spaces.access import (
     manages_space,
     personal_space,
     readable_space_ids,
+    readable_spaces,
     readers,
     space_by_name,
     space_ids_shared_by_all_readers,

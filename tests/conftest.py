@@ -180,7 +180,7 @@ def notified_people(
 
         people: list[Any] = []
         with monkeypatch.context() as patch, django_capture_on_commit_callbacks(execute=True):
-            patch.setattr(notifications, "notify_users", people.extend)
+            patch.setattr(notifications, "notify_users", lambda ids, change=None: people.extend(ids))
             act()
         return set(people)
 

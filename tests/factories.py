@@ -14,6 +14,7 @@ from django.utils import timezone
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.services import create_person
 from cato_web.accounts.tokens import create_token
+from chat.answers.job import AnswerJob, build_job
 from chat.images import store_image as receive_image
 from chat.models import Image, Thread, ThreadSession, Turn
 from memory import api
@@ -90,6 +91,12 @@ def turn(in_thread: Thread, message: str = "A question", answer: str = "An answe
         state=fields.pop("state", Turn.State.COMPLETE),
         **fields,
     )
+
+
+def answer_job(one: Turn) -> AnswerJob:
+    """Return the job of this turn, in whichever state it is."""
+    row = Turn.objects.select_related("author", "session", "thread__space").get(id=one.id)
+    return build_job(row, tuple(row.images.all()))
 
 
 def signed_in(person: User) -> Client:

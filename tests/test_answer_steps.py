@@ -10,16 +10,19 @@ import pytest
 from django.db import DatabaseError
 
 from chat import services
-from chat.answers import persistence
-from chat.answers.persistence import AnswerCheckpoint, AnswerJob, AnswerOutcome, TurnRecall
+from chat.answers import persistence, recall
+from chat.answers.job import ACCESS_LOST, AnswerJob, end_without_access, load_job
+from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome
+from chat.answers.recall import PreparedAnswer, TurnRecall, prepare_answer, recall_for_turn
 from chat.llm import endpoint
 from chat.models import Thread, Turn
+from chat.rows.recall import thread_titles_of_recalled
 from memory import api as memory_api
 from memory.models import Exchange, Membership, RecallLogEntry
 from memory.retrieval.search import SearchResults
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, exchange, group, thread, turn
+from tests.factories import PersonFactory, ago, answer_job, exchange, group, thread, turn
 
 pytestmark = pytest.mark.django_db
 State = Turn.State
@@ -49,13 +52,13 @@ def recall_of(monkeypatch) -> Callable[[Turn], tuple[list[str], dict[str, Any]]]
     def capture(one: Turn) -> tuple[list[str], dict[str, Any]]:
         calls: list[tuple[list[str], dict[str, Any]]] = []
 
-        def recall(messages: list[str], **options: Any) -> SearchResults:
+        def record(messages: list[str], **options: Any) -> SearchResults:
             calls.append((messages, options))
             return SearchResults()
 
         with monkeypatch.context() as patch:
-            patch.setattr(persistence.memory, "recall", recall)
-            persistence.recall_for_turn(one.id)
+            patch.setattr(recall.memory, "recall", record)
+            recall_for_turn(answer_job(one))
         (call,) = calls
         return call
 
@@ -71,14 +74,16 @@ def hit(stored: Exchange) -> Hit:
     return Hit(ExchangeView.from_row(stored), 0.8, 0.8, "hybrid", "Best match", is_below_gate=False)
 
 
-def prepare(one: Turn, *hits: Hit, attempt: int = 1, note: str = "") -> persistence.PreparedAnswer | None:
-    return persistence.prepare_answer(one.id, attempt, TurnRecall(SearchResults(hits, note)), 120)
+def prepare(job: AnswerJob | Turn, *hits: Hit, note: str = "") -> PreparedAnswer | None:
+    job = answer_job(job) if isinstance(job, Turn) else job
+    return prepare_answer(job, TurnRecall(SearchResults(hits, note)), 120)
 
 
 def job_of(one: Turn) -> AnswerJob:
     """Return the job of a turn that waits, and start its answer."""
-    job = persistence.load_job(one.id)
-    assert prepare(one)
+    job = load_job(one.id)
+    assert isinstance(job, AnswerJob)
+    assert prepare(job)
     return job
 
 
@@ -90,50 +95,69 @@ def row(one: Turn) -> dict[str, Any]:
 def test_a_job_is_loaded_only_while_its_turn_waits_for_an_answer(person, state):
     waiting(thread(person))
     one = turn(thread(person), "Where is the key?", state=state)
-    job = persistence.load_job(one.id)
+    job = load_job(one.id)
     assert (job.turn_id if job else None) == (one.id if state == State.RECALLING else None)
-    assert persistence.load_job(uuid.uuid4()) is None
+    assert load_job(uuid.uuid4()) is None
 
 
 def test_a_job_has_the_partial_answer_and_the_endpoint(person, model_endpoint):
     author = PersonFactory()
-    one = waiting(thread(person, is_remembered=False), author=author, answer="Half", reasoning="Because", revision=7)
-    job = persistence.load_job(one.id)
-    assert (job.thread_id, job.author_id, job.attempt, job.revision) == (one.thread_id, author.id, 1, 7)
-    assert (job.partial_answer, job.reasoning, job.is_remembered) == ("Half", "Because", False)
+    one = waiting(
+        thread(person, space=access.team_space(), is_remembered=False),
+        author=author,
+        answer="Half",
+        reasoning="Because",
+        revision=7,
+    )
+    job = load_job(one.id)
+    assert (job.thread_id, job.turn.author_id, job.attempt, job.turn.revision) == (one.thread_id, author.id, 1, 7)
+    assert (job.turn.answer, job.turn.reasoning, job.turn.thread.is_remembered) == ("Half", "Because", False)
     assert job.endpoint == model_endpoint
 
 
 def test_the_requested_model_takes_precedence_over_the_model_of_the_thread(person):
     of_thread = waiting(thread(person, model="large"))
     requested = waiting(thread(person, model="large"), requested_model="small")
-    assert persistence.load_job(of_thread.id).model == "large"
-    assert persistence.load_job(requested.id).model == "small"
+    assert load_job(of_thread.id).model == "large"
+    assert load_job(requested.id).model == "small"
 
 
 def test_a_turn_whose_author_lost_access_ends_before_recall(person):
     author = PersonFactory()
     shared = thread(person, space=group("Crew", person, author))
     one, other = waiting(shared, author=author, revision=3), waiting(thread(person))
-    assert not persistence.end_without_access(one.id)
+    assert not end_without_access(one.id)
     before = row(other)
 
     Membership.objects.filter(person=author).delete()
 
-    assert persistence.end_without_access(one.id)
+    assert end_without_access(one.id)
     one.refresh_from_db()
-    assert (one.state, one.error_code, one.revision) == (State.STOPPED, persistence.ACCESS_LOST, 4)
+    assert (one.state, one.error_code, one.revision) == (State.STOPPED, ACCESS_LOST, 4)
     assert "no longer has access" in one.error
     assert one.completed_at > ago(minutes=1)
-    assert not persistence.end_without_access(other.id)
+    assert not end_without_access(other.id)
     assert row(other) == before
+
+
+def test_no_job_is_loaded_for_a_turn_whose_author_lost_access(person):
+    author = PersonFactory()
+    one = waiting(thread(person, space=group("Crew", person, author)), author=author)
+    assert isinstance(load_job(one.id), AnswerJob)
+
+    Membership.objects.filter(person=author).delete()
+
+    ended = load_job(one.id)
+    assert isinstance(ended, Turn)
+    assert row(one)["state"] == State.STOPPED
+    assert load_job(one.id) is None
 
 
 def test_a_turn_that_no_longer_waits_is_not_ended_before_recall(person):
     author = PersonFactory()
     one = turn(thread(person), author=author, state=State.ANSWERING)
     before = row(one)
-    assert not persistence.end_without_access(one.id)
+    assert not end_without_access(one.id)
     assert row(one) == before
 
 
@@ -234,9 +258,10 @@ LOST_LEASES = {"a later attempt": {"attempt": 2}, "an end": {"state": State.STOP
 @pytest.mark.parametrize("change", LOST_LEASES)
 def test_an_answer_is_not_prepared_after(person, change):
     one = waiting(thread(person))
+    job = answer_job(one)
     Turn.objects.filter(id=one.id).update(**LOST_LEASES[change])
     before = row(one)
-    assert prepare(one, hit(exchange(person, "The key hangs behind the clock."))) is None
+    assert prepare(job, hit(exchange(person, "The key hangs behind the clock."))) is None
     assert row(one) == before
     assert not RecallLogEntry.objects.exists()
 
@@ -404,7 +429,7 @@ def test_an_answer_is_marked_as_missing_while_the_vector_store_is_disabled(perso
 
 def test_a_placeholder_is_not_remembered_even_if_its_process_dies(person):
     one = waiting(thread(person))
-    persistence.prepare_answer(one.id, 1, TurnRecall(SearchResults()), 120, is_dummy=True)
+    assert prepare(one)
     Turn.objects.filter(id=one.id).update(answer="No model is connected.", heartbeat_at=ago(seconds=16))
 
     assert services.interrupt_stale_answers() == [one.id]
@@ -416,11 +441,12 @@ def test_the_history_is_read_once_for_recall_and_prompt(person, monkeypatch):
     turn(in_thread, "The key hangs behind the clock.", "Noted.")
     one = waiting(in_thread)
     reads: list[Turn] = []
-    earlier_turns = persistence._earlier_turns
-    monkeypatch.setattr(persistence, "_earlier_turns", lambda row: reads.append(row) or earlier_turns(row))
-    monkeypatch.setattr(persistence.memory, "recall", lambda *_, **__: SearchResults())
+    earlier_turns = recall._earlier_turns
+    monkeypatch.setattr(recall, "_earlier_turns", lambda row: reads.append(row) or earlier_turns(row))
+    monkeypatch.setattr(recall.memory, "recall", lambda *_, **__: SearchResults())
+    job = answer_job(one)
 
-    prepared = persistence.prepare_answer(one.id, 1, persistence.recall_for_turn(one.id), 120)
+    prepared = prepare_answer(job, recall_for_turn(job), 120)
 
     assert prepared is not None
     assert "The key hangs behind the clock." in str(prepared.messages)
@@ -435,11 +461,12 @@ def test_what_is_forgotten_during_the_recall_is_neither_recalled_nor_in_the_prom
     elsewhere = exchange(person, "The safe is behind the picture.")
     one = waiting(in_thread)
     results = SearchResults((hit(elsewhere),))
-    monkeypatch.setattr(persistence.memory, "recall", lambda *_, **__: results)
-    recalled = persistence.recall_for_turn(one.id)
+    monkeypatch.setattr(recall.memory, "recall", lambda *_, **__: results)
+    job = answer_job(one)
+    recalled = recall_for_turn(job)
 
     memory_api.forget([stored.id, elsewhere.id], by=person.id)
-    prepared = persistence.prepare_answer(one.id, 1, recalled, 120)
+    prepared = prepare_answer(job, recalled, 120)
 
     assert prepared is not None
     prompt = str(prepared.messages)
@@ -447,3 +474,58 @@ def test_what_is_forgotten_during_the_recall_is_neither_recalled_nor_in_the_prom
     assert "clock" not in prompt
     assert "picture" not in prompt
     assert not RecallLogEntry.objects.filter(turn_id=one.id).exists()
+
+
+@pytest.mark.parametrize("change", [{"is_inactive": True}, {"space": None}])
+def test_what_is_hidden_or_moved_during_the_recall_is_neither_recalled_nor_in_the_prompt(person, change):
+    job = answer_job(waiting(thread(person)))
+    stored, kept = exchange(person, "The safe is behind the picture."), exchange(person, "The key hangs here.")
+    hits = hit(stored), hit(kept)
+    Exchange.objects.filter(id=stored.id).update(**{k: v or group("Crew", person) for k, v in change.items()})
+
+    prepared = prepare(job, *hits)
+
+    assert prepared is not None
+    assert "picture" not in str(prepared.messages)
+    assert kept.user_message in str(prepared.messages)
+    assert [item.exchange_id for item in prepared.recalled] == [kept.id]
+    assert list(RecallLogEntry.objects.values_list("exchange_id", flat=True)) == [kept.id]
+
+
+def test_a_panel_shows_the_same_before_and_after_a_reload(person):
+    earlier = thread(person, title="Keys")
+    session = turn(earlier).session
+    type(session).objects.filter(id=session.id).update(seq=1)
+    stored = exchange(person, "The key hangs here.", thread_id=earlier.id, session_id=session.id)
+    one = waiting(thread(person))
+
+    prepared = prepare(one, hit(stored))
+
+    spaces = access.readable_space_ids(person.id)
+    assert prepared is not None
+    assert list(prepared.recalled) == memory_api.recalled_for([one.id], spaces=spaces)[one.id]
+    assert prepared.titles == thread_titles_of_recalled({one.id: list(prepared.recalled)})
+    assert prepared.titles[session.id] == "Keys, session 2"
+
+
+def test_a_thread_whose_memory_is_switched_off_during_the_answer_is_not_remembered(person, model_endpoint):
+    one = waiting(thread(person))
+    job = job_of(one)
+    services.set_memory_enabled(one.thread, False)
+
+    assert persistence.complete_turn(job, AnswerOutcome(State.COMPLETE, "Behind the clock."), 9)
+
+    assert row(one)["state"] == State.COMPLETE
+    assert not Exchange.objects.exists()
+
+
+def test_a_thread_that_is_renamed_during_the_answer_is_listed_under_its_new_title(person, model_endpoint):
+    one = waiting(thread(person))
+    job = job_of(one)
+    services.rename_thread(one.thread, "Keys")
+
+    completed = persistence.complete_turn(job, AnswerOutcome(State.COMPLETE, "Behind the clock."), 9)
+
+    assert completed is not None
+    assert completed.turn.thread.title == "Keys"
+    assert Exchange.objects.get().id == row(one)["exchange_id"], "stored once, although completing it was repeated"

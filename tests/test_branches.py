@@ -8,13 +8,14 @@ import uuid
 import pytest
 
 from chat import services
-from chat.answers.persistence import recall_for_turn, store_exchange
+from chat.answers.persistence import store_exchange
+from chat.answers.recall import recall_for_turn
 from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Thread, Turn
 from chat.realtime import frames, sync
 from memory.models import Exchange
 from memory.spaces import access
-from tests.factories import PersonFactory, thread, turn
+from tests.factories import PersonFactory, answer_job, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -135,10 +136,10 @@ def test_a_prompt_contains_only_its_own_branch(turns, person):
         turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
     ).posted.turn
 
-    from chat.answers.persistence import _earlier_turns
+    from chat.answers.recall import _earlier_turns
 
     assert [t.message for t in _earlier_turns(new)] == ["Where is the key to the greenhouse?"]
-    assert turns[1].exchange_id not in {r.exchange.id for r in recall_for_turn(new.id).search_results.results}
+    assert turns[1].exchange_id not in {r.exchange.id for r in recall_for_turn(answer_job(new)).search_results.results}
 
 
 def test_earlier_turns_of_other_branches_are_not_offered(turns, person, client):

@@ -11,9 +11,12 @@ import pytest
 from django.db import DatabaseError
 
 from chat.answers import runner
-from chat.answers.persistence import AnswerCheckpoint, AnswerJob, PreparedAnswer
+from chat.answers.job import AnswerJob
+from chat.answers.persistence import AnswerCheckpoint
+from chat.answers.recall import PreparedAnswer
 from chat.answers.stream import AnswerStream
 from chat.llm.events import StreamChunk
+from chat.models import Thread, Turn
 from chat.rendering.citations import Citations
 
 
@@ -52,7 +55,7 @@ class FakeStore:
 
 def running_stream(text: str) -> AnswerStream:
     """Return a running answer stream with this text."""
-    job = AnswerJob(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
+    job = AnswerJob(Turn(thread=Thread(), attempt=1))
     stream = runner._streams[job.turn_id] = AnswerStream(job)
     stream.start(PreparedAnswer([], 1, Citations(job.turn_id, 0)))
     stream.feed(StreamChunk(text))

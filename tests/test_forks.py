@@ -7,12 +7,13 @@ import uuid
 import pytest
 
 from chat import access, services
-from chat.answers.persistence import recall_for_turn, store_exchange
+from chat.answers.persistence import store_exchange
+from chat.answers.recall import recall_for_turn
 from chat.errors import ConflictError, PermissionDeniedError
 from chat.models import Turn
 from chat.rows.turns import turn_rows
 from memory.spaces import access as spaces
-from tests.factories import PersonFactory, thread, turn
+from tests.factories import PersonFactory, answer_job, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -67,7 +68,7 @@ def test_copies_in_a_fork_are_not_remembered_or_recalled_twice(original, person,
         fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4()
     )
 
-    assert not recall_for_turn(queued.turn.id).search_results.results
+    assert not recall_for_turn(answer_job(queued.turn)).search_results.results
 
 
 def test_forgetting_in_the_original_applies_to_its_forks(original, person, memory):

@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from chat.answers import runner
+from chat.models import Thread
 from chat.realtime import frames
 from chat.realtime.consumers import PageConsumer
 from chat.realtime.hub import Frame
@@ -61,11 +62,11 @@ def test_frames_that_belong_to_no_turn_are_always_sent():
 def test_a_new_turn_is_rendered_once_for_its_author_and_the_other_pages(client, monkeypatch):
     ada = PersonFactory()
     in_thread = thread(ada)
-    turn(in_thread)
+    Thread.objects.filter(id=in_thread.id).update(head=turn(in_thread))
     published: list[Frame] = []
     rendered: list[uuid.UUID] = []
-    new_turn = frames.new_turn
-    monkeypatch.setattr(frames, "new_turn", lambda turn_id: rendered.append(turn_id) or new_turn(turn_id))
+    posted_turn = frames.posted_turn
+    monkeypatch.setattr(frames, "posted_turn", lambda one, images: rendered.append(one.id) or posted_turn(one, images))
     monkeypatch.setattr(runner, "publish", published.append)
     client.force_login(ada)
     form = {"message": "Where is the key?", "client_key": str(uuid.uuid4())}

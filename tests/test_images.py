@@ -62,7 +62,12 @@ def test_a_too_large_image_is_refused_and_the_limit_named(person):
 def test_the_model_receives_the_image_unchanged_and_those_of_the_previous_turns(person):
     thread_ = thread(person)
     turns = [turn_with_image(person, thread_) for _ in range(4)]
-    prompt = build_prompt(history=fit_history(turns[:3], max_tokens=10_000), prompt_context="", turn=turns[3])
+    prompt = build_prompt(
+        history=fit_history(turns[:3], max_tokens=10_000),
+        prompt_context="",
+        turn=turns[3],
+        images=turns[3].images.all(),
+    )
 
     kinds = [type(message["content"]).__name__ for message in prompt if message["role"] == "user"]
     assert kinds == ["str", "list", "list", "list"]

@@ -25,7 +25,7 @@ from cato_web.accounts.export import archive
 from cato_web.accounts.models import User
 from chat import access, commands, export, quick_search
 from chat import services as chat
-from chat.answers import persistence
+from chat.answers import persistence, recall
 from chat.errors import ChatError
 from chat.llm import endpoint
 from chat.models import Thread, Turn
@@ -49,7 +49,7 @@ from memory.retrieval.recall_log import RecallRate, recall_counts, recall_rate
 from memory.retrieval.search import rank
 from memory.spaces import access as spaces
 from memory.views.forms import space_choices
-from tests.factories import AdministratorFactory, PersonFactory, process_documents, upload
+from tests.factories import AdministratorFactory, PersonFactory, answer_job, process_documents, upload
 from tests.factories import group as make_group
 from tests.property_model import COMMON, Entry, Person, Resource, Team, made_up_words, sentence, words_in
 from tests.topology import IS_LONG
@@ -202,21 +202,18 @@ class TeamLife(RuleBasedStateMachine):
         may = self.team.shared_by_all_readers(resource.space)
         history = {entry.stored_as for entry in resource.entries if not entry.is_forgotten}
         candidates = {id for id in self.team.findable_entries(may) if id not in history}
-        turn_recall = persistence.recall_for_turn(turn.id)
+        job = answer_job(turn)
+        turn_recall = recall.recall_for_turn(job)
         recalled = {result.exchange.id for result in turn_recall.search_results.results}
         assert recalled <= candidates, "what was recalled is for all who read the thread"
         if self.is_settled:
             assert len(recalled) == min(5, len(candidates)), "what all who read the thread may read is recalled"
-        brief, prepared = (
-            persistence.load_job(turn.id),
-            persistence.prepare_answer(turn.id, turn.attempt, turn_recall, 7),
-        )
-        assert brief is not None
+        prepared = recall.prepare_answer(job, turn_recall, 7)
         assert prepared is not None
         own_words = {word for entry in resource.entries if not entry.is_forgotten for word in entry.words}
         assert words_in(prepared.messages) <= self.team.findable_words(may) | own_words | {text}
         ending = persistence.AnswerOutcome(Turn.State.COMPLETE, f"Noted, {reply}.")
-        persistence.complete_turn(brief, ending, prepared.revision + 1)
+        persistence.complete_turn(job, ending, prepared.revision + 1)
         turn.refresh_from_db()
         assert (turn.exchange_id is not None) == resource.is_remembered
         resource.entries.append(Entry({text, reply}, person.id, turn.exchange_id, turn.id, tuple(recalled)))

@@ -7,12 +7,12 @@ import uuid
 import pytest
 from django.urls import reverse
 
-from chat.answers.persistence import recall_for_turn
+from chat.answers.recall import recall_for_turn
 from chat.models import Thread
 from memory.errors import InvalidInputError
 from memory.retrieval.recall_filter import RecallFilter, build_recall_filter, describe_recall_filter
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, signed_in, thread, turn
+from tests.factories import PersonFactory, answer_job, document, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,7 +29,7 @@ def timetables(memory, person):
 
 
 def recalled(one) -> set[str]:
-    return {result.exchange.source_file or "said" for result in recall_for_turn(one.id).search_results.results}
+    return {result.exchange.source_file or "said" for result in recall_for_turn(answer_job(one)).search_results.results}
 
 
 def test_a_thread_recalls_only_from_the_chosen_documents(person, timetables):

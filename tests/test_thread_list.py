@@ -59,13 +59,13 @@ def test_imported_and_earlier_messages_are_not_unread(person):
 def test_a_title_is_generated_after_the_first_answer_only(person, titled):
     started = thread(person, title="Where does the key of the shed ha…")
     first = turn(started, "Where does the key of the shed hang?", "Behind the clock.")
-    assert "Behind the clock." in title_prompt(first.id)[1]["content"]
-    assert title_prompt(turn(started, "And now?", parent=first).id) is None
+    assert "Behind the clock." in title_prompt(first)[1]["content"]
+    assert title_prompt(turn(started, "And now?", parent=first)) is None
 
-    assert apply_model_title(started.id, '\n"The key of the shed."\nI hope that helps!')
+    assert apply_model_title(started, '\n"The key of the shed."\nI hope that helps!')
     started.refresh_from_db()
     assert started.title == "The key of the shed"
-    assert title_prompt(first.id) is None
+    assert title_prompt(first) is None
 
 
 @pytest.mark.django_db
@@ -73,9 +73,10 @@ def test_a_manual_title_is_never_replaced(person, titled):
     started = thread(person)
     first = turn(started)
     services.rename_thread(started, "Keys")
+    started.refresh_from_db()
 
-    assert title_prompt(first.id) is None
-    assert not apply_model_title(started.id, "Something else")
+    assert title_prompt(first) is None
+    assert not apply_model_title(started, "Something else")
     started.refresh_from_db()
     assert started.title == "Keys"
 
@@ -84,11 +85,11 @@ def test_a_manual_title_is_never_replaced(person, titled):
 def test_no_title_is_generated_without_a_model_or_if_disabled(person, titled, settings):
     dummy = turn(thread(person), is_dummy=True)
     failed = turn(thread(person), state=Turn.State.FAILED)
-    assert title_prompt(dummy.id) is None
-    assert title_prompt(failed.id) is None
+    assert title_prompt(dummy) is None
+    assert title_prompt(failed) is None
 
     settings.CATO = settings.CATO.model_copy(update={"chat": settings.CATO.chat.model_copy(update={"titles": False})})
-    assert title_prompt(turn(thread(person)).id) is None
+    assert title_prompt(turn(thread(person))) is None
 
 
 @pytest.mark.django_db
@@ -96,7 +97,7 @@ def test_no_title_is_generated_without_a_model_or_if_disabled(person, titled, se
 def test_an_empty_generated_title_leaves_the_first_line(person, title):
     started = thread(person, title="The first line")
 
-    assert not apply_model_title(started.id, title)
+    assert not apply_model_title(started, title)
     started.refresh_from_db()
     assert started.title == "The first line"
 

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from chat import services
-from chat.answers import persistence
+from chat.answers import recall
 from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.llm.prompts import build_prompt, fit_history
@@ -114,8 +114,8 @@ def test_a_prompt_has_a_stable_start_then_context_then_the_message_without_forgo
     memory.forget([stored.id], by=alice.id)
     new = turn(own_thread, "New question", "", state="recalling")
 
-    history = fit_history(persistence._earlier_turns(new), max_tokens=1000)
-    prompt = build_prompt(history=history, prompt_context="RECALLED", turn=new)
+    history = fit_history(recall._earlier_turns(new), max_tokens=1000)
+    prompt = build_prompt(history=history, prompt_context="RECALLED", turn=new, images=())
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]
     assert prompt[1]["content"] == kept_turn.message

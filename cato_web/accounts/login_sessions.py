@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth import update_session_auth_hash
@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 
 # Precision of "last seen", so that not every page view writes.
 _TOUCH_INTERVAL = timedelta(minutes=5)
+# When this process last looked at the row of a session.
+_touched: dict[str | None, datetime] = {}
+_NEVER, _MAX_TOUCHED = datetime.min.replace(tzinfo=UTC), 10_000
 # The first match wins: many user agents also contain the names further down.
 _BROWSERS = (
     ("Edg", "Edge"),
@@ -58,6 +61,12 @@ def on_login(request: HttpRequest, user: User, **kwargs: Any) -> None:
 def touch(request: HttpRequest, person: User) -> None:
     """Record that this login session is in use, and create its row if an older version did not."""
     now = timezone.now()
+    key = request.session.session_key
+    if now - _touched.get(key, _NEVER) < _TOUCH_INTERVAL:
+        return
+    if len(_touched) >= _MAX_TOUCHED:
+        _touched.clear()
+    _touched[key] = now
     rows = LoginSession.objects.filter(session_id=request.session.session_key, person=person)
     last_seen_at = rows.values_list("last_seen_at", flat=True).first()
     try:

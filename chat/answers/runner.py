@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
+from copy import copy
 from typing import Any
 
 from django.conf import settings
@@ -21,15 +22,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat import metrics
-from chat.answers import persistence
-from chat.answers.persistence import (
-    ACCESS_LOST,
-    ACCESS_LOST_TEXT,
-    AnswerCheckpoint,
-    AnswerJob,
-    AnswerOutcome,
-    TurnRecall,
-)
+from chat.answers import persistence, recall
+from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, load_job
+from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome, CompletedTurn
+from chat.answers.recall import PreparedAnswer, TurnRecall
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_recall_thread, run_in_render_thread
@@ -40,10 +36,11 @@ from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames, watchdog
 from chat.realtime.hub import Frame, hub, publish, publish_to_redis
+from chat.rows.turns import ActiveTurn, TurnDetails
 from chat.threads import titles
 from chat.turns import posting
-from chat.turns.posting import PostedTurn
-from memory.api import SearchResults
+from chat.turns.posting import PostedTurn, Successors
+from memory.api import MemoryState, SearchResults
 
 log = logging.getLogger(__name__)
 
@@ -59,30 +56,45 @@ _save_task: asyncio.Task[None] | None = None
 _access_task: asyncio.Task[None] | None = None
 
 
-def start_answer(turn_id: uuid.UUID) -> None:
-    """Start to answer a turn, from any thread; in a process without the hub's loop the sweep interrupts the turn."""
+def start_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None) -> None:
+    """Start to answer a turn, from any thread; in a process without the hub's loop the sweep interrupts the turn.
+
+    `posted` is the turn if it was posted by this request, which has checked the author's access.
+    """
     if hub.loop is not None:
-        hub.loop.call_soon_threadsafe(_spawn, run_answer(turn_id))
+        hub.loop.call_soon_threadsafe(_spawn, run_answer(turn_id, posted))
 
 
 def publish_and_start(
-    posted: PostedTurn, *, removed_ids: Sequence[uuid.UUID] = (), added_ids: Sequence[uuid.UUID] = ()
+    posted: PostedTurn,
+    *,
+    removed_ids: Sequence[uuid.UUID] = (),
+    added_ids: Sequence[uuid.UUID] = (),
+    is_returned: bool = False,
 ) -> Frame | None:
     """Publish a posted turn to the pages of its thread, and start its answer unless it is queued.
 
-    `removed_ids` and `added_ids` are the turns that left and joined the active branch. Return the published frame, None
-    if the turn was posted before.
+    `removed_ids` and `added_ids` are the turns that left and joined the active branch. Return the published frame; None
+    if the turn was posted before, or no page needs the frame and it is not `is_returned`.
     """
     turn, frame = posted.turn, None
     if removed_ids or added_ids:
         frame = frames.branch_switched(turn.thread_id, removed_ids, added_ids)
-    elif posted.is_new:
-        frame = frames.turn(turn.id) if turn.attempt > 1 else frames.new_turn(turn.id)
+    elif posted.is_new and (is_returned or hub.is_needed(turn.thread_id)):
+        frame = _frame_of(posted)
     if frame is not None:
         publish(frame)
     if posted.is_new and turn.state == Turn.State.RECALLING:
-        start_answer(turn.id)
+        start_answer(turn.id, posted if turn.attempt == 1 else None)
     return frame
+
+
+def _frame_of(posted: PostedTurn) -> Frame:
+    if posted.turn.attempt > 1:
+        return frames.turn(posted.turn.id)
+    if posted.is_only_version:
+        return frames.posted_turn(posted.turn, posted.images)
+    return frames.new_turn(posted.turn.id)
 
 
 def broadcast_stop(turn_id: uuid.UUID) -> None:
@@ -123,23 +135,19 @@ def _spawn(coroutine: Coroutine[Any, Any, None]) -> None:
     task.add_done_callback(_tasks.discard)
 
 
-async def run_answer(turn_id: uuid.UUID) -> None:
+async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None) -> None:
     """Answer one turn, from recall to the stored exchange, then start the queued turns that waited for it."""
-    job = await run_in_db_thread(persistence.load_job, turn_id)
+    job = await _get_job(turn_id, posted)
     if job is None or turn_id in _streams:
-        return
-    if await run_in_db_thread(persistence.end_without_access, turn_id):
-        await _publish(await run_in_db_thread(frames.turn, turn_id))
-        await _start_queued(job)
         return
     stream = _streams[turn_id] = AnswerStream(job)
     _ensure_flush_loop()
     _watch_access()
     try:
         outcome = await _generate(stream)
-        await _finish(stream, outcome)
-        if outcome.state == Turn.State.COMPLETE:
-            _spawn(_write_title(stream))
+        completed = await _finish(stream, outcome)
+        if completed is not None:
+            _spawn(_write_title(stream, completed))
     except asyncio.CancelledError:
         await asyncio.shield(_finish(stream, stream.build_outcome(Turn.State.INTERRUPTED)))
         raise
@@ -148,14 +156,33 @@ async def run_answer(turn_id: uuid.UUID) -> None:
         log.exception("an answer could not be completed")
     finally:
         _streams.pop(turn_id, None)
-    await _start_queued(job)
+    await _start_queued(job.turn, stream.successors)
 
 
-async def _start_queued(job: AnswerJob) -> None:
+async def _get_job(turn_id: uuid.UUID, posted: PostedTurn | None) -> AnswerJob | None:
+    """Return what is to be answered; None if the turn does not wait for an answer, or was ended without access."""
+    if posted is not None:
+        return await run_in_db_thread(build_job, posted.turn, posted.images, is_only_version=posted.is_only_version)
+    job = await run_in_db_thread(load_job, turn_id)
+    if isinstance(job, AnswerJob):
+        return job
+    if job is not None:
+        await _publish(await run_in_db_thread(frames.turn, turn_id))
+        await _start_queued(job)
+    return None
+
+
+async def _start_queued(ended: Turn, successors: Successors | None = None) -> None:
     """Start the turns that waited for this answer; a process without pages leaves this to the web processes."""
     if hub.loop is None:
         return
-    for turn_id in await run_in_db_thread(posting.start_queued_after_answer, job.thread_id, job.author_id):
+    if successors is None:
+        started = await run_in_db_thread(posting.start_queued_after_answer, ended.thread_id, ended.author_id)
+    elif successors.queued_thread_ids:
+        started = await run_in_db_thread(posting.start_queued_in, successors.queued_thread_ids)
+    else:
+        started = []
+    for turn_id in started:
         await _publish(await run_in_db_thread(frames.turn, turn_id))
         _spawn(run_answer(turn_id))
 
@@ -189,31 +216,30 @@ async def _generate(stream: AnswerStream) -> AnswerOutcome:
 
 
 async def _recall_and_prepare(stream: AnswerStream) -> list[Message] | None:
-    turn_id, started_at = stream.job.turn_id, time.monotonic()
+    started_at = time.monotonic()
     try:
         recalled = await asyncio.wait_for(
-            run_in_recall_thread(persistence.recall_for_turn, turn_id), settings.CATO.vector_store.retrieval_timeout
+            run_in_recall_thread(recall.recall_for_turn, stream.job), settings.CATO.vector_store.retrieval_timeout
         )
     except TimeoutError:
         recalled = TurnRecall(SearchResults(note="slow"))
     elapsed = time.monotonic() - started_at
     search_results = recalled.search_results
     metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
-    recall_ms = round(1000 * elapsed)
-    prepared = await run_in_db_thread(
-        persistence.prepare_answer,
-        turn_id,
-        stream.job.attempt,
-        recalled,
-        recall_ms,
-        is_dummy=stream.job.endpoint is None,
-    )
+    prepared = await run_in_db_thread(recall.prepare_answer, stream.job, recalled, round(1000 * elapsed))
     if prepared is None:
         return None
     stream.start(prepared)
     stream.requested_at = time.monotonic()
-    await _publish(await run_in_db_thread(frames.turn, turn_id))
+    if hub.is_needed(stream.job.thread_id):
+        await _publish(await run_in_render_thread(_started_frame, stream.job, prepared))
     return prepared.messages
+
+
+def _started_frame(job: AnswerJob, prepared: PreparedAnswer) -> Frame:
+    turn = copy(job.turn)
+    turn.state, turn.revision, turn.recall_note = Turn.State.ANSWERING, prepared.revision, prepared.note
+    return frames.answer_started(turn, TurnDetails(recalled=prepared.recalled, titles=prepared.titles))
 
 
 async def _consume(stream: AnswerStream, messages: list[Message]) -> None:
@@ -242,23 +268,55 @@ async def _stream_model(stream: AnswerStream, endpoint: ModelEndpoint, messages:
                 break
 
 
-async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> None:
+async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> Turn | None:
+    """Complete the turn, and publish the rest of its answer and its footer; return it, None if the lease is lost."""
     if stream.has_lost_lease:
-        return
+        return None
     async with stream.render_lock:
         # From now on the flush loop skips it; the rest is published below.
         stream.is_finished = True
         stream.revision += 1
-    if await run_in_db_thread(persistence.complete_turn, stream.job, outcome, stream.revision):
-        metrics.ANSWERS.labels(outcome.state).inc()
-        unpublished = await run_in_render_thread(stream.drain)
-        for frame in await run_in_db_thread(frames.answer_finished, stream.job.turn_id, *unpublished):
+    completed = await run_in_db_thread(
+        persistence.complete_turn, stream.job, outcome, stream.revision, recalled_ids=stream.recalled_ids
+    )
+    if completed is None:
+        return None
+    metrics.ANSWERS.labels(outcome.state).inc()
+    if hub.is_needed(stream.job.thread_id):
+        blocks, reasoning = await run_in_render_thread(stream.drain)
+        for frame in await run_in_db_thread(_finished_frames, stream, completed, blocks, reasoning):
             await _publish(frame)
+    return completed.turn
 
 
-async def _write_title(stream: AnswerStream) -> None:
+def _finished_frames(
+    stream: AnswerStream, completed: CompletedTurn, blocks: Sequence[str], reasoning: str
+) -> tuple[Frame, Frame]:
+    turn = completed.turn
+    successors = stream.successors = posting.find_successors(turn.thread_id, turn.author_id)
+    running_id = successors.running_id
+    return frames.answer_finished(
+        turn,
+        _known_details(stream.job, completed),
+        ActiveTurn.of(turn.thread_id, running_id) if running_id else None,
+        has_blocks=stream.has_blocks,
+        last_blocks=blocks,
+        last_reasoning=reasoning,
+    )
+
+
+def _known_details(job: AnswerJob, completed: CompletedTurn) -> TurnDetails | None:
+    """Return what the footer shows if it is known without a query."""
+    if not job.is_only_version:
+        return None
+    if completed.is_stored:
+        return TurnDetails(memory_state=MemoryState("remembering"))
+    return TurnDetails() if completed.turn.effective_exchange_id is None else None
+
+
+async def _write_title(stream: AnswerStream, completed: Turn) -> None:
     """Let the model write the thread's title; if it fails, the title stays the first message."""
-    messages = await run_in_db_thread(titles.title_prompt, stream.job.turn_id)
+    messages = titles.title_prompt(completed)
     if messages is None or stream.job.endpoint is None:
         return
     try:
@@ -266,7 +324,7 @@ async def _write_title(stream: AnswerStream) -> None:
     except ModelError as error:
         log.info("the model wrote no title for a thread: %s", error.code)
         return
-    await run_in_db_thread(titles.apply_model_title, stream.job.thread_id, reply)
+    await run_in_db_thread(titles.apply_model_title, completed.thread, reply)
 
 
 def _ensure_flush_loop() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
+import uuid
 
 from django.conf import settings
 
-from chat.answers.persistence import AnswerCheckpoint, AnswerJob, AnswerOutcome, PreparedAnswer
+from chat.answers.job import AnswerJob
+from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome
+from chat.answers.recall import PreparedAnswer
 from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import Frame
 from chat.rendering.blocks import GrowingAnswer
+from chat.turns.posting import Successors
 from memory.api import clean_text
 
 _SAVE_INTERVAL = 0.5  # seconds
@@ -27,9 +32,9 @@ class AnswerStream:
 
     def __init__(self, job: AnswerJob) -> None:
         self.job = job
-        self.text = job.partial_answer
-        self.reasoning = job.reasoning
-        self.revision = job.revision
+        self.text = job.turn.answer
+        self.reasoning = job.turn.reasoning
+        self.revision = job.turn.revision
         self.usage: dict[str, int] | None = None
         self.finish_reason = ""
         self.is_full = False
@@ -40,8 +45,14 @@ class AnswerStream:
         self.has_lost_access = False
         self.has_started = False
         self.is_finished = False
+        # Whether the answer has any block, known once it is drained.
+        self.has_blocks = False
         self.is_awaiting_save = False
         self.saved_at = 0.0
+        # What follows the answer, read when it has ended.
+        self.successors: Successors | None = None
+        # The exchanges that were recalled; None until then.
+        self.recalled_ids: list[uuid.UUID] | None = None
         # The time of the model request; None before it, and after the first chunk.
         self.requested_at: float | None = None
         self._rendered_chars = len(self.text)
@@ -58,7 +69,9 @@ class AnswerStream:
     def start(self, prepared: PreparedAnswer) -> None:
         """Set the prepared state; from now on this stream writes the row."""
         self.revision = prepared.revision
+        self.recalled_ids = [item.exchange_id for item in prepared.recalled]
         self._renderer.citations = prepared.citations
+        self.saved_at = time.monotonic()
         self.has_started = True
 
     def feed(self, chunk: StreamChunk) -> None:
@@ -150,6 +163,7 @@ class AnswerStream:
             self.render_new()
         self.collect_reasoning()
         finished, self._finished = [*self._finished, *self._renderer.close()], []
+        self.has_blocks = self._renderer.has_finished or bool(finished)
         return finished, self._new_reasoning()
 
     def build_outcome(self, state: str, error_code: str = "", error: str = "") -> AnswerOutcome:

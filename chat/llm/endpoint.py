@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
+from django.http import HttpRequest
 
 from chat.models import Endpoint
 
@@ -50,6 +52,14 @@ def current() -> ModelEndpoint | None:
     if not base_url and not api_key:
         return None
     return ModelEndpoint(base_url=_address(base_url), api_key=api_key, model=model)
+
+
+def of_request(request: HttpRequest) -> ModelEndpoint | None:
+    """Return the endpoint in use, read once for the page that a request returns."""
+    if not hasattr(request, "model_endpoint"):
+        request.model_endpoint = current()  # type: ignore[attr-defined]
+    found: ModelEndpoint | None = request.model_endpoint  # type: ignore[attr-defined]
+    return found
 
 
 def externally_configured_fields() -> dict[str, str]:
@@ -94,7 +104,13 @@ def _configured_key() -> str:
 
 
 def _cipher() -> Fernet:
-    derived = hashlib.scrypt(settings.SECRET_KEY.encode(), salt=b"cato.endpoint", n=2**12, r=8, p=1, dklen=32)
+    return _cipher_of(settings.SECRET_KEY)
+
+
+@lru_cache(maxsize=2)
+def _cipher_of(secret_key: str) -> Fernet:
+    """Return the cipher of this key, which takes some 10 ms to derive and is used for every answer."""
+    derived = hashlib.scrypt(secret_key.encode(), salt=b"cato.endpoint", n=2**12, r=8, p=1, dklen=32)
     return Fernet(base64.urlsafe_b64encode(derived))
 
 

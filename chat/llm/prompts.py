@@ -70,13 +70,20 @@ def history_token_budget(message: str, instructions: str = "") -> int:
     return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - used)
 
 
-def build_prompt(*, history: PromptHistory, prompt_context: str, turn: Turn, partial_answer: str = "") -> list[Message]:
+def build_prompt(
+    *,
+    history: PromptHistory,
+    prompt_context: str,
+    turn: Turn,
+    images: Iterable[Image],
+    partial_answer: str = "",
+) -> list[Message]:
     """Return the messages for the endpoint; `partial_answer` is the text of an answer to be resumed."""
     new = f"{prompt_context}\n\n---\n\n{turn.message}" if prompt_context else turn.message
     messages: list[Message] = [
         {"role": "system", "content": system_prompt(turn.thread.instructions)},
         *_history_messages(history),
-        {"role": "user", "content": _message_content(new, turn.images.all())},
+        {"role": "user", "content": _message_content(new, images)},
     ]
     if partial_answer:
         messages += [
@@ -88,13 +95,13 @@ def build_prompt(*, history: PromptHistory, prompt_context: str, turn: Turn, par
 
 def _history_messages(history: PromptHistory) -> Iterator[Message]:
     """Yield the messages of the history, with the images of the last turns that have any; older images are named."""
-    with_images = [turn.id for turn in history.turns if turn.images.all()]
+    with_images = [turn.id for turn in history.turns if turn.shown_images]
     sent_again = set(with_images[-_MAX_TURNS_WITH_IMAGES:])
     for turn in history.turns:
         if turn.id in sent_again:
-            yield {"role": "user", "content": _message_content(turn.message, turn.images.all())}
+            yield {"role": "user", "content": _message_content(turn.message, turn.shown_images)}
         else:
-            names = "".join(f"\n[picture: {image.name}]" for image in turn.images.all())
+            names = "".join(f"\n[picture: {image.name}]" for image in turn.shown_images)
             yield {"role": "user", "content": turn.message + names}
         yield {"role": "assistant", "content": turn.answer}
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.db import DatabaseError
+from django.utils import timezone
 
 from chat import access
 from chat.executors import run_in_db_thread
@@ -30,6 +31,7 @@ SIGNED_OUT, NO_ACCESS, TOO_MANY, TRY_AGAIN_LATER, POLICY_VIOLATION = 4401, 4404,
 # A page sends a frame when it connects, when it is being read, and when it becomes visible again.
 _MAX_FRAMES, _FRAMES_WINDOW = 300, 60.0  # seconds
 _MAX_INVALID_FRAMES = 5
+_AUTHORIZED_FOR = 1.0  # seconds; the watchdog checks open sockets every three seconds
 _LIST_INTERVAL = 1.0  # seconds, at least, between two thread lists
 
 
@@ -39,12 +41,14 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     subscriber: Subscriber | None = None
     forwarder: asyncio.Task[None] | None = None
     listed_at = 0.0
+    authorized_at = float("-inf")
 
     async def connect(self) -> None:
         """Authorize the socket and subscribe it."""
         self.frame_times: deque[float] = deque(maxlen=_MAX_FRAMES)
         self.invalid_frames = 0
         self.listings: set[asyncio.Task[None]] = set()
+        self.listed_on = timezone.localdate()
         await self.accept()
         self.revisions: dict[uuid.UUID, int] = {}
         self.footer_revisions: dict[uuid.UUID, int] = {}
@@ -55,7 +59,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.identity = access.SocketIdentity(
             user.id, session_key, user.epoch, self.scope["url_route"]["kwargs"].get("thread_id")
         )
-        if not await run_in_db_thread(access.authorize_sockets, [self.identity]):
+        if not await self._is_authorized():
             await self.close(NO_ACCESS)
             return
         if hub.count_subscribers_of(user.id) >= settings.CATO.chat.sockets_per_person:
@@ -73,7 +77,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if self._is_flooding():
             await self._drop(POLICY_VIOLATION)
             return
-        if not await run_in_db_thread(access.authorize_sockets, [self.identity]):
+        if not await self._is_authorized():
             await self.close(NO_ACCESS)
             return
         try:
@@ -89,6 +93,16 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._handle_sync(request, self.subscriber)
         except NotFoundError:
             await self.close(NO_ACCESS)
+
+    async def _is_authorized(self) -> bool:
+        """Return whether the socket may stay open; a page's first frame follows its connection within milliseconds."""
+        now = time.monotonic()
+        if now - self.authorized_at < _AUTHORIZED_FOR:
+            return True
+        if not await run_in_db_thread(access.authorize_sockets, [self.identity]):
+            return False
+        self.authorized_at = now
+        return True
 
     async def disconnect(self, code: int) -> None:
         """Unsubscribe the socket."""
@@ -164,12 +178,16 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return True
 
     async def _send_thread_list(self, subscriber: Subscriber) -> None:
-        """Send the thread list, at most once a second; changes from then on notify again."""
+        """Send what changed in the thread list, at most once a second; changes from then on notify again."""
         await asyncio.sleep(max(0.0, self.listed_at + _LIST_INTERVAL - time.monotonic()))
         self.listed_at = time.monotonic()
-        subscriber.is_list_dirty = False
+        changes, today = subscriber.take_list_changes(), timezone.localdate()
+        # The names of the groups depend on the day.
+        changes.is_whole |= today != self.listed_on
+        self.listed_on = today
+        person_id, open_id = self.identity.person_id, self.identity.thread_id
         try:
-            html = await run_in_db_thread(frames.thread_list, self.identity.person_id, self.identity.thread_id)
+            html = await run_in_db_thread(frames.thread_list_update, person_id, open_id, changes)
         except DatabaseError as error:
             log.warning("a thread list could not be rendered (%s); the page reconnects", type(error).__name__)
             subscriber.close()

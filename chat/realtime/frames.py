@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 from django.template.loader import render_to_string
@@ -12,11 +11,19 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from chat import access
-from chat.models import Thread, Turn
-from chat.realtime.hub import Frame
+from chat.models import Image, Thread, Turn
+from chat.realtime.hub import Frame, ListChanges
 from chat.realtime.presence import PresentUser
-from chat.rows.sidebar import thread_groups
-from chat.rows.turns import THINKING, TurnRow, turn_rows
+from chat.rows.sidebar import thread_groups, thread_links
+from chat.rows.turns import (
+    THINKING,
+    ActiveTurn,
+    TurnDetails,
+    TurnRow,
+    read_footer_details,
+    turn_row,
+    turn_rows,
+)
 
 # Placeholders in the cached templates.
 _NOBODY = uuid.UUID(int=0)
@@ -95,34 +102,82 @@ def new_turn(turn_id: uuid.UUID) -> Frame:
     return _whole("chat/frames/new_turn.html", turn_id)
 
 
+def posted_turn(turn: Turn, images: Sequence[Image]) -> Frame:
+    """Return a frame that appends the only version of a message that was just posted."""
+    row = turn_row(turn, TurnDetails(images=images))
+    active = ActiveTurn.of(turn.thread_id, turn.id) if turn.is_running else _active_turn(turn.thread_id)
+    html = render_to_string("chat/frames/new_turn.html", {"turn": row, "active": active})
+    return Frame(turn.thread_id, html, turn.id, turn.revision)
+
+
+def answer_started(turn: Turn, details: TurnDetails) -> Frame:
+    """Return a frame with what was recalled for a turn, and the phase of its answer."""
+    html = render_to_string("chat/frames/answer_started.html", {"turn": turn_row(turn, details)})
+    return Frame(turn.thread_id, html, turn.id, turn.revision)
+
+
 def answer_finished(
-    turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_reasoning: str = ""
+    turn: Turn,
+    details: TurnDetails | None,
+    active: ActiveTurn | None,
+    *,
+    has_blocks: bool,
+    last_blocks: Sequence[str] = (),
+    last_reasoning: str = "",
 ) -> tuple[Frame, Frame]:
-    """Return a frame with the last reasoning and blocks of a finished answer, and a frame with its footer."""
-    reasoning = _reasoning(turn_id, last_reasoning) if last_reasoning else ""
-    last = {"finished": mark_safe("".join(last_blocks)), "reasoning": mark_safe(reasoning)}
-    return _whole("chat/frames/answer_finished.html", turn_id, **last), turn_footer(turn_id)
+    """Return a frame with the last reasoning and blocks of a finished answer, and a frame with its footer.
+
+    `details` are those of the footer; None if they have to be read. `active` is the turn that runs now, if any.
+    `has_blocks`: the answer has any, published before or not.
+    """
+    row = turn_row(turn, details or read_footer_details(turn.thread, [turn])[turn.id], has_blocks=has_blocks)
+    reasoning = _reasoning(turn.id, last_reasoning) if last_reasoning else ""
+    last = {"turn": row, "finished": mark_safe("".join(last_blocks)), "reasoning": mark_safe(reasoning)}
+    end = Frame(turn.thread_id, render_to_string("chat/frames/answer_finished.html", last), turn.id, turn.revision)
+    return end, _footer(turn, row, active)
 
 
 def turn_footer(turn_id: uuid.UUID) -> Frame:
     """Return a frame with the footer of a finished turn and the button that sends."""
-    return replace(_whole("chat/frames/turn_footer.html", turn_id), is_footer=True)
+    turn = Turn.objects.select_related("author", "thread").get(id=turn_id)
+    row = turn_row(turn, read_footer_details(turn.thread, [turn])[turn.id])
+    return _footer(turn, row, _active_turn(turn.thread_id))
+
+
+def _footer(turn: Turn, row: TurnRow, active: ActiveTurn | None) -> Frame:
+    html = render_to_string("chat/frames/turn_footer.html", {"turn": row, "active": active})
+    return Frame(turn.thread_id, html, turn.id, turn.revision, is_footer=True)
 
 
 def branch_switched(thread_id: uuid.UUID, removed_ids: Sequence[uuid.UUID], added_ids: Sequence[uuid.UUID]) -> Frame:
     """Return a frame that removes and appends the turns of a branch switch."""
-    turns = Turn.objects.filter(id__in=added_ids).select_related("author", "thread").order_by("position")
-    rows = turn_rows(Thread.objects.get(id=thread_id), turns)
-    return Frame(thread_id, snapshot([], rows, removed_ids))
+    turns = list(Turn.objects.filter(id__in=added_ids).select_related("author", "thread").order_by("position"))
+    rows = turn_rows(Thread.objects.select_related("space").get(id=thread_id), turns) if added_ids else []
+    active = next((ActiveTurn.of(turn.thread_id, turn.id) for turn in turns if turn.is_running), None)
+    return Frame(thread_id, snapshot([], rows, removed_ids, active))
 
 
 def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
     """Return the HTML of a person's thread list and of the title of the open thread."""
-    title = (
-        access.readable_threads(person_id).filter(id=open_id).values_list("title", flat=True).first() if open_id else ""
-    )
-    context = {"groups": thread_groups(person_id, open_id), "title": title}
-    return render_to_string("chat/frames/thread_list.html", context)
+    groups = thread_groups(person_id, open_id)
+    title = next((link.title for group in groups for link in group.threads if link.is_open), "")
+    if open_id and not title:
+        # It is archived, or older than the listed ones.
+        title = access.readable_threads(person_id).filter(id=open_id).values_list("title", flat=True).first() or ""
+    return render_to_string("chat/frames/thread_list.html", {"groups": groups, "title": title})
+
+
+def thread_list_update(person_id: uuid.UUID, open_id: uuid.UUID | None, changes: ListChanges) -> str:
+    """Return the HTML of the links that changed in a person's thread list, or of the whole list."""
+    links = {} if changes.is_whole else thread_links(person_id, open_id, changes.links)
+    if links.keys() != changes.links.keys() or changes.is_whole:
+        return thread_list(person_id, open_id)
+    rows = [
+        {"thread": links[thread_id], "is_latest": change.is_latest and not links[thread_id].is_pinned}
+        for thread_id, change in changes.links.items()
+    ]
+    title = links[open_id].title if open_id in links else ""
+    return render_to_string("chat/frames/thread_links.html", {"links": rows, "title": title})
 
 
 def presence(thread_id: uuid.UUID, people: Sequence[PresentUser]) -> Frame:
@@ -130,23 +185,26 @@ def presence(thread_id: uuid.UUID, people: Sequence[PresentUser]) -> Frame:
     return Frame(thread_id, render_to_string("chat/frames/presence.html", {"people": people}))
 
 
-def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow], removed_ids: Sequence[uuid.UUID] = ()) -> str:
+def snapshot(
+    rows: Sequence[TurnRow],
+    missing: Sequence[TurnRow],
+    removed_ids: Sequence[uuid.UUID],
+    active: ActiveTurn | None,
+) -> str:
     """Return HTML that replaces changed turns, appends missing ones, and removes those not on the active branch."""
-    active = next((row for row in [*rows, *missing] if row.is_running), None)
     context = {"changed": rows, "missing": missing, "gone": removed_ids, "active": active}
     return render_to_string("chat/frames/snapshot.html", context)
 
 
-def _whole(template: str, turn_id: uuid.UUID, **more: object) -> Frame:
-    turn = Turn.objects.select_related("author", "thread").get(id=turn_id)
+def _whole(template: str, turn_id: uuid.UUID) -> Frame:
+    turn = Turn.objects.with_image_marks().select_related("author", "thread__space").get(id=turn_id)
     (row,) = turn_rows(turn.thread, [turn])
-    active = (
-        Turn.objects.filter(thread_id=turn.thread_id, state__in=Turn.RUNNING_STATES)
-        .select_related("author", "thread")
-        .first()
-    )
-    active_row = None
-    if active is not None:
-        active_row = row if active.id == turn.id else turn_rows(active.thread, [active])[0]
-    html = render_to_string(template, {"turn": row, "active": active_row, **more})
-    return Frame(turn.thread_id, html, turn.id, turn.revision)
+    active = ActiveTurn.of(turn.thread_id, turn.id) if turn.is_running else _active_turn(turn.thread_id)
+    return Frame(turn.thread_id, render_to_string(template, {"turn": row, "active": active}), turn.id, turn.revision)
+
+
+def _active_turn(thread_id: uuid.UUID) -> ActiveTurn | None:
+    """Return the running turn of the thread, for the button that stops it."""
+    running = Turn.objects.filter(thread_id=thread_id, state__in=Turn.RUNNING_STATES)
+    running_id = running.values_list("id", flat=True).first()
+    return None if running_id is None else ActiveTurn.of(thread_id, running_id)

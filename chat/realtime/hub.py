@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -51,6 +51,48 @@ class ThreadListChanged(Enum):
     CHANGED = "the thread list has changed"
 
 
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """A thread's link in the thread list as far as it is the same for all readers."""
+
+    title: str
+    is_answering: bool
+    is_remembered: bool
+    is_pinned: bool
+    space_kind: str
+    space_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListChange:
+    """A change of one thread's link in the thread list.
+
+    `is_latest`: its message is now the latest. `state` is that of the link where it is known; pages of the thread, which
+    is never unread there, need nothing else.
+    """
+
+    thread_id: uuid.UUID
+    is_latest: bool = False
+    state: LinkState | None = None
+
+
+@dataclass(slots=True)
+class ListChanges:
+    """What changed in a person's thread list: certain links, by thread; or all of it."""
+
+    links: dict[uuid.UUID, ListChange] = field(default_factory=dict)
+    is_whole: bool = False
+
+    def add(self, change: ListChange | None) -> None:
+        """Add a change of one link; None stands for the whole list."""
+        if change is None:
+            self.is_whole = True
+            return
+        # The latest one comes last, because links are put at the top one after the other.
+        earlier = self.links.pop(change.thread_id, change)
+        self.links[change.thread_id] = replace(change, is_latest=earlier.is_latest or change.is_latest)
+
+
 @dataclass(eq=False, slots=True)
 class Subscriber:
     """An open page and its queue; None in the queue closes the socket with 1013, so that the page reconnects and syncs."""
@@ -61,7 +103,7 @@ class Subscriber:
         default_factory=lambda: asyncio.Queue(_MAX_QUEUED + 2)
     )
     is_closed: bool = False
-    is_list_dirty: bool = False
+    list_changes: ListChanges | None = None
 
     def put(self, frame: Frame) -> None:
         """Queue a frame, or close the subscriber if its queue is full."""
@@ -72,11 +114,19 @@ class Subscriber:
         else:
             self.queue.put_nowait(frame)
 
-    def notify_thread_list(self) -> None:
-        """Queue a change of the thread list, unless one is queued already."""
-        if not self.is_list_dirty and not self.is_closed:
-            self.is_list_dirty = True
+    def notify_thread_list(self, change: ListChange | None = None) -> None:
+        """Queue a change of a link, or of the whole thread list; changes until it is handled are handled with it."""
+        if self.is_closed:
+            return
+        if self.list_changes is None:
+            self.list_changes = ListChanges()
             self.queue.put_nowait(ThreadListChanged.CHANGED)
+        self.list_changes.add(change)
+
+    def take_list_changes(self) -> ListChanges:
+        """Return the changes of the thread list; later ones are queued again."""
+        changes, self.list_changes = self.list_changes or ListChanges(), None
+        return changes
 
     def close(self) -> None:
         """Make the page reconnect."""
@@ -137,17 +187,21 @@ class Hub:
         """Return the number of this person's open pages of this process."""
         return len(self._by_person.get(person_id, ()))
 
-    def notify_users(self, people: Sequence[uuid.UUID]) -> None:
+    def notify_users(self, people: Sequence[uuid.UUID], change: ListChange | None = None) -> None:
         """Notify these people's pages in this process that their thread list changed; call it in the loop's thread."""
         for person_id in people:
             for subscriber in self._by_person.get(person_id, ()):
-                subscriber.notify_thread_list()
+                subscriber.notify_thread_list(change)
 
-    def notify_users_everywhere(self, people: Sequence[uuid.UUID]) -> None:
+    def notify_users_everywhere(self, people: Sequence[uuid.UUID], change: ListChange | None = None) -> None:
         """Notify these people's pages in all processes; call it in the loop's thread."""
-        self.notify_users(people)
+        self.notify_users(people, change)
         if self._has_peers:
-            self._send(_encode_thread_list_change(self.process, people))
+            self._send(_encode_thread_list_change(self.process, people, change))
+
+    def is_needed(self, thread_id: uuid.UUID) -> bool:
+        """Return whether frames of this thread have to be rendered: a page is open here, or could be elsewhere."""
+        return self.loop is None or self._has_peers or thread_id in self._by_thread
 
     def publish(self, frame: Frame) -> None:
         """Publish a frame to all pages of its thread; call it in the loop's thread."""
@@ -243,7 +297,7 @@ class Hub:
         if "hello" in message:
             self._has_peers = True
         elif "people" in message:
-            self.notify_users([uuid.UUID(person_id) for person_id in message["people"]])
+            self.notify_users([uuid.UUID(person_id) for person_id in message["people"]], _decode_list_change(message))
         elif "lost" in message:
             self._close_subscribers()
         elif "stop" in message:
@@ -282,13 +336,13 @@ def publish_to_redis(frame: Frame) -> None:
     _publish_synchronously(_encode_frame(_NO_HUB, frame))
 
 
-def notify_users(people: Iterable[uuid.UUID]) -> None:
-    """Notify these people's pages that their thread list changed, from any thread of any process."""
+def notify_users(people: Iterable[uuid.UUID], change: ListChange | None = None) -> None:
+    """Notify these people's pages that a link in their thread list changed, or all of it, from any thread of any process."""
     ids = list(people)
     if hub.loop is None:
-        _publish_synchronously(_encode_thread_list_change(_NO_HUB, ids))
+        _publish_synchronously(_encode_thread_list_change(_NO_HUB, ids, change))
     else:
-        hub.loop.call_soon_threadsafe(hub.notify_users_everywhere, ids)
+        hub.loop.call_soon_threadsafe(hub.notify_users_everywhere, ids, change)
 
 
 def count_web_processes() -> int:
@@ -347,8 +401,20 @@ def _encode_frame(process: str, frame: Frame) -> str:
     )
 
 
-def _encode_thread_list_change(process: str, people: Sequence[uuid.UUID]) -> str:
-    return json.dumps({"from": process, "people": [str(person_id) for person_id in people]})
+def _encode_thread_list_change(process: str, people: Sequence[uuid.UUID], change: ListChange | None) -> str:
+    link = None
+    if change is not None:
+        state = asdict(change.state) if change.state else None
+        link = {"thread": str(change.thread_id), "is_latest": change.is_latest, "state": state}
+    return json.dumps({"from": process, "people": [str(person_id) for person_id in people], "link": link})
+
+
+def _decode_list_change(message: dict[str, Any]) -> ListChange | None:
+    link = message.get("link")
+    if link is None:
+        return None
+    state = LinkState(**link["state"]) if link["state"] else None
+    return ListChange(uuid.UUID(link["thread"]), link["is_latest"], state)
 
 
 def _decode_frame(message: dict[str, Any]) -> Frame:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from chat import access
 from chat.realtime import frames
-from chat.rows.turns import turn_rows
+from chat.rows.turns import ActiveTurn, turn_rows
 
 WINDOW = 50  # turns on a page at first
 _MAX_TURNS = 10_000  # more than a page has after a lot of scrolling
@@ -44,10 +44,13 @@ def missing_updates(
 ) -> tuple[str, dict[uuid.UUID, int]]:
     """Return HTML that brings the page up to date ("" if it is), and the revision of each turn that it then has."""
     thread = access.get_thread(person_id, thread_id)
-    latest = list(thread.turns.active_branch().select_related("author").order_by("-position")[:WINDOW])[::-1]
-    rows = turn_rows(thread, latest)
-    removed = list(thread.turns.filter(id__in=revisions, is_on_active_branch=False).values_list("id", flat=True))
-    changed = [row for row in rows if row.id in revisions and revisions[row.id] != row.revision]
+    turns = thread.turns.active_branch().with_image_marks().select_related("author")
+    latest = list(turns.order_by("-position")[:WINDOW])[::-1]
+    rows = turn_rows(thread, [turn for turn in latest if revisions.get(turn.id) != turn.revision])
+    removed = thread.turns.filter(id__in=revisions, is_on_active_branch=False).values_list("id", flat=True)
+    gone = list(removed) if revisions else []
+    changed = [row for row in rows if row.id in revisions]
     missing = [row for row in rows if row.id not in revisions]
-    html = frames.snapshot(changed, missing, removed) if changed or missing or removed else ""
-    return html, {row.id: row.revision for row in rows}
+    active = next((ActiveTurn.of(turn.thread_id, turn.id) for turn in latest if turn.is_running), None)
+    html = frames.snapshot(changed, missing, gone, active) if changed or missing or gone else ""
+    return html, {turn.id: turn.revision for turn in latest}

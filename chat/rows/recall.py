@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import urlencode
 
+from django.db.models import FilteredRelation, Q
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from chat import access
-from chat.models import Thread, ThreadSession, Turn
+from chat.models import Thread, Turn
 from memory import api as memory
 from memory.api import (
     Exchange,
@@ -87,7 +88,7 @@ def item_row(
     exchange: ExchangeView | None,
     similarity: float | None,
     explanation: str,
-    titles: dict[uuid.UUID, str],
+    titles: Mapping[uuid.UUID, str],
     exchange_id: uuid.UUID | None = None,
     is_below_gate: bool = False,
     is_hit: bool = True,
@@ -116,7 +117,7 @@ def item_row(
     )
 
 
-def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> RecallItemRow:
+def recalled_row(item: RecalledItem, titles: Mapping[uuid.UUID, str]) -> RecallItemRow:
     """Return the row of a recalled exchange for all readers of the thread."""
     return item_row(
         number=item.rank,
@@ -155,7 +156,7 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
     return [add_actions(row) for row in rows]
 
 
-def _location(exchange: ExchangeView | None, titles: dict[uuid.UUID, str]) -> str:
+def _location(exchange: ExchangeView | None, titles: Mapping[uuid.UUID, str]) -> str:
     if exchange is None:
         return ""
     if exchange.thread_id:
@@ -172,12 +173,21 @@ def thread_titles_of_recalled(recalled: dict[uuid.UUID, list[RecalledItem]]) -> 
 
 def thread_titles(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:
     """Return the titles of the exchanges' threads by thread id, and of their later sessions, numbered, by session id."""
-    exchanges = list(exchanges)
-    titles = dict(
-        Thread.objects.filter(id__in={e.thread_id for e in exchanges if e.thread_id}).values_list("id", "title")
+    exchanges = [exchange for exchange in exchanges if exchange.thread_id]
+    if not exchanges:
+        return {}
+    of_exchanges = Q(sessions__id__in={e.session_id for e in exchanges if e.session_id}, sessions__seq__gt=0)
+    rows = Thread.objects.filter(id__in={e.thread_id for e in exchanges}).annotate(
+        later=FilteredRelation("sessions", condition=of_exchanges)
     )
-    later = ThreadSession.objects.filter(id__in={e.session_id for e in exchanges if e.session_id}, seq__gt=0)
-    for id, thread_id, seq in later.values_list("id", "thread_id", "seq"):
-        facts = {"title": titles.get(thread_id, ""), "number": seq + 1}
-        titles[id] = _("%(title)s, session %(number)s") % facts
+    titles: dict[uuid.UUID, str] = {}
+    for id, title, session_id, seq in rows.values_list("id", "title", "later__id", "later__seq"):
+        titles[id] = title
+        if session_id is not None:
+            titles[session_id] = session_title(title, seq)
     return titles
+
+
+def session_title(title: str, seq: int) -> str:
+    """Return the title of a thread's session after the first one."""
+    return _("%(title)s, session %(number)s") % {"title": title, "number": seq + 1}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.db.models import Q, prefetch_related_objects
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
@@ -18,12 +18,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from chat.llm.failures import cut_off_note
-from chat.models import Thread, Turn
+from chat.models import Image, Thread, Turn, load_images
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
 from chat.rows.recall import RecallItemRow, recalled_row, thread_titles_of_recalled
 from memory import api as memory
-from memory.api import Exchange, RecalledItem, Space, day_of_this_year, format_date, format_number
+from memory.api import MemoryState, RecalledItem, Space, day_of_this_year, format_date, format_number
 
 THINKING = gettext_noop("Thinking…")
 _RECALL_NOTES = {
@@ -67,6 +67,19 @@ class ImageRow:
 
     name: str
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTurn:
+    """The running turn of a thread, and the URL that stops it."""
+
+    id: uuid.UUID
+    stop_url: str
+
+    @classmethod
+    def of(cls, thread_id: uuid.UUID, turn_id: uuid.UUID) -> ActiveTurn:
+        """Return the row of this running turn."""
+        return cls(turn_id, reverse("stop_turn", args=[thread_id, turn_id]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,31 +146,52 @@ class ThreadRow:
     is_archived: bool
 
 
+@dataclass(frozen=True, slots=True)
+class TurnDetails:
+    """What a row shows beside the columns of its turn; `titles` are those of `thread_titles`."""
+
+    images: Sequence[Image] = ()
+    recalled: Sequence[RecalledItem] = ()
+    titles: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    memory_state: MemoryState | None = None
+    branch: BranchRow | None = None
+
+
 def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     """Return the rows of these turns (loaded with their authors) for all readers of the thread."""
     turns = list(turns)
-    prefetch_related_objects(turns, "images")
-    recalled = memory.recalled_for(
-        (t.id for t in turns), spaces=memory.space_ids_shared_by_all_readers(thread.space_id)
-    )
+    load_images(turns)
+    # Nothing was recalled yet for a first try that is queued or recalling.
+    begun = [t.id for t in turns if t.attempt != 1 or t.state not in (Turn.State.QUEUED, Turn.State.RECALLING)]
+    recalled = memory.recalled_for(begun, spaces=memory.audience_space_ids(thread.space)) if begun else {}
     titles = thread_titles_of_recalled(recalled)
-    states = memory.memory_states(t.effective_exchange_id for t in turns if t.effective_exchange_id)
-    forgotten = {
-        e.id: e
-        for e in Exchange.objects.filter(
-            id__in=[i for i, state in states.items() if state == "forgotten"]
-        ).select_related("forgotten_by")
-    }
+    details = read_footer_details(thread, turns)
+    return [
+        turn_row(t, replace(details[t.id], images=t.shown_images, recalled=recalled.get(t.id, ()), titles=titles))
+        for t in turns
+    ]
+
+
+def read_footer_details(thread: Thread, turns: Sequence[Turn]) -> dict[uuid.UUID, TurnDetails]:
+    """Return what the footers of these turns show, by turn."""
+    states = memory.states_of(t.effective_exchange_id for t in turns if t.effective_exchange_id)
     branches = _branches(thread, turns)
-    return [_turn_row(t, recalled.get(t.id, []), titles, states, forgotten, branches.get(t.id)) for t in turns]
+    return {
+        t.id: TurnDetails(
+            memory_state=states.get(t.effective_exchange_id) if t.effective_exchange_id else None,
+            branch=branches.get(t.id),
+        )
+        for t in turns
+    }
 
 
 def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, is_dummy: bool) -> ThreadRow:
     """Return the row of a thread; None: of one that is not created yet."""
     space = thread.space if thread else None
     kind = space.kind if space else Space.Kind.PERSONAL
-    people = get_user_model().objects.filter(is_active=True)
-    count = memory.readers(space, people).count() if space else 1
+    count = 1
+    if space is not None and kind != Space.Kind.PERSONAL:
+        count = memory.readers(space, get_user_model().objects.filter(is_active=True)).count()
     audience = ngettext("Visible to %(count)s person", "Visible to %(count)s people", count)
     if kind == Space.Kind.PERSONAL:
         audience = _("Visible only to you")
@@ -194,20 +228,19 @@ def _saved_text(space: Space | None) -> str:
     return _("Saved in %(space)s") % {"space": space.name}
 
 
-def _turn_row(
-    turn: Turn,
-    recalled: list[RecalledItem],
-    titles: dict[uuid.UUID, str],
-    states: dict[uuid.UUID, str],
-    forgotten: dict[uuid.UUID, Exchange],
-    branch: BranchRow | None,
-) -> TurnRow:
-    blocks, segments, open_html = _answer_html(
-        turn, Citations(turn.id, max((item.rank for item in recalled), default=0))
-    )
+def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None) -> TurnRow:
+    """Return the row of a turn (loaded with its author and thread) whose details are known.
+
+    Where only the presence of the answer matters, `has_blocks` saves rendering it.
+    """
+    if has_blocks is None:
+        citations = Citations(turn.id, max((item.rank for item in details.recalled), default=0))
+        blocks, segments, open_html = _answer_html(turn, citations)
+    else:
+        blocks, segments, open_html = ["…"] if has_blocks else [], [], ""
     is_finished = not turn.is_running and turn.state != Turn.State.QUEUED
-    state = states.get(turn.effective_exchange_id, "") if turn.effective_exchange_id and not turn.is_running else ""
-    tombstone = forgotten.get(turn.effective_exchange_id) if turn.effective_exchange_id else None
+    memory_state = details.memory_state or MemoryState("")
+    state = "" if turn.is_running else memory_state.name
     url_args = [turn.thread_id, turn.id]
     return TurnRow(
         id=turn.id,
@@ -215,7 +248,7 @@ def _turn_row(
         author_name=turn.author.name,
         created_at=turn.created_at,
         message=turn.message,
-        images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in turn.images.all()],
+        images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in details.images],
         images_note=_("This model does not support images; they were not sent.") if turn.images_dropped else "",
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
@@ -234,7 +267,7 @@ def _turn_row(
         regenerate_url=reverse("regenerate", args=url_args) if is_finished and not turn.can_retry else "",
         fork_url=reverse("fork_thread", args=url_args) if is_finished else "",
         withdraw_url=reverse("withdraw_turn", args=url_args) if turn.state == Turn.State.QUEUED else "",
-        branch=branch,
+        branch=details.branch,
         stop_url=reverse("stop_turn", args=url_args),
         memory_state=state,
         memory_text=_(_MEMORY_TEXTS[state]) if state in _MEMORY_TEXTS else "",
@@ -242,11 +275,9 @@ def _turn_row(
         forget_url=reverse("forget_exchange", args=[turn.effective_exchange_id])
         if state and state != "forgotten" and is_finished
         else "",
-        forgotten_note=_("by %(name)s") % {"name": tombstone.forgotten_by}
-        if tombstone and tombstone.forgotten_by
-        else "",
-        forgotten_at=tombstone.forgotten_at if tombstone else None,
-        recalled=_recalled_row(turn, recalled, titles),
+        forgotten_note=_("by %(name)s") % {"name": memory_state.forgotten_by} if memory_state.forgotten_by else "",
+        forgotten_at=memory_state.forgotten_at,
+        recalled=_recalled_row(turn, details.recalled, details.titles),
     )
 
 
@@ -311,7 +342,9 @@ def _note(turn: Turn) -> str:
     return turn.error if turn.state == Turn.State.FAILED else ""
 
 
-def _recalled_row(turn: Turn, recalled: list[RecalledItem], titles: dict[uuid.UUID, str]) -> RecallSummaryRow | None:
+def _recalled_row(
+    turn: Turn, recalled: Sequence[RecalledItem], titles: Mapping[uuid.UUID, str]
+) -> RecallSummaryRow | None:
     note = _(_RECALL_NOTES[turn.recall_note]) if turn.recall_note in _RECALL_NOTES else ""
     if not recalled and not note:
         return None

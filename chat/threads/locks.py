@@ -17,8 +17,8 @@ def lock_person(person_id: uuid.UUID) -> Any:
 
 
 def lock_thread(thread_id: uuid.UUID) -> Thread:
-    """Lock the thread's row until the transaction ends."""
-    return Thread.objects.select_for_update().get(id=thread_id)
+    """Lock the thread's row until the transaction ends; return it with its space."""
+    return Thread.objects.select_for_update(of=("self",)).select_related("space").get(id=thread_id)
 
 
 def ensure_idle(thread: Thread) -> None:

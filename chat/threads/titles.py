@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
-
 from django.conf import settings
 
 from chat.llm.client import Message
 from chat.models import Thread, Turn
-from chat.realtime.notifications import notify_thread_changed
+from chat.realtime.notifications import notify_link_changed
 from memory.api import clean_text, excerpt
 
 _MAX_PROMPT_CHARS = 2000  # of the message, and of the answer
@@ -19,27 +17,26 @@ _INSTRUCTION = (
 )
 
 
-def title_prompt(turn_id: uuid.UUID) -> list[Message] | None:
-    """Return the prompt for a title of this turn's thread; None if it needs none."""
-    turn = Turn.objects.select_related("thread").filter(id=turn_id, state=Turn.State.COMPLETE).first()
-    if turn is None or not settings.CATO.chat.titles or turn.is_dummy:
+def title_prompt(turn: Turn) -> list[Message] | None:
+    """Return the prompt for a title of this turn's thread, loaded with it; None if it needs none."""
+    if turn.state != Turn.State.COMPLETE or turn.is_dummy or turn.parent_id is not None:
         return None
-    if turn.parent_id is not None or turn.thread.title_source != Thread.TitleSource.FIRST_MESSAGE:
+    if not settings.CATO.chat.titles or turn.thread.title_source != Thread.TitleSource.FIRST_MESSAGE:
         return None
     message, answer = turn.message[:_MAX_PROMPT_CHARS], turn.answer[:_MAX_PROMPT_CHARS]
     text = f"<message>\n{message}\n</message>\n<answer>\n{answer}\n</answer>"
     return [{"role": "system", "content": _INSTRUCTION}, {"role": "user", "content": text}]
 
 
-def apply_model_title(thread_id: uuid.UUID, reply: str) -> bool:
-    """Set the title from the model's reply; return False if it contains none or a person has set one."""
+def apply_model_title(thread: Thread, reply: str) -> bool:
+    """Set the title of the thread, loaded with its space, from the model's reply; return False if it contains none or a person has set one."""
     lines = [line for line in clean_text(reply).splitlines() if line.strip()]
     title = excerpt(lines[0].strip(" \t#*\"'“”„«».") if lines else "", _MAX_TITLE_LENGTH)
     if not title:
         return False
-    updated = Thread.objects.filter(id=thread_id, title_source=Thread.TitleSource.FIRST_MESSAGE).update(
+    updated = Thread.objects.filter(id=thread.id, title_source=Thread.TitleSource.FIRST_MESSAGE).update(
         title=title, title_source=Thread.TitleSource.MODEL
     )
     if updated:
-        notify_thread_changed(thread_id)
+        notify_link_changed(thread)
     return bool(updated)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from chat.errors import ConflictError
 from chat.models import Thread, Turn
 from chat.threads.locks import ensure_idle, lock_person, lock_thread
-from chat.turns.posting import ApiOrigin, PostedTurn, create_turn, ensure_free_answer, validate_message
+from chat.turns.posting import ApiOrigin, PostedTurn, create_turn, ensure_free_answer, find_place, validate_message
 from memory import api as memory
 
 
@@ -72,21 +72,22 @@ def _add_sibling(
     client_key: uuid.UUID,
     origin: ApiOrigin | None,
 ) -> BranchSwitch:
-    lock_person(author_id)
+    author = lock_person(author_id)
     thread = lock_thread(turn.thread_id)
-    existing = thread.turns.filter(client_key=client_key).first()
-    if existing is not None:
-        return BranchSwitch(PostedTurn(existing, is_new=False))
+    place = find_place(thread, author_id=author_id, client_key=client_key)
+    if place.existing_id is not None:
+        return BranchSwitch(PostedTurn(thread.turns.get(id=place.existing_id), is_new=False))
     ensure_idle(thread)
     ensure_free_answer(author_id)
     sibling = create_turn(
         thread,
+        place,
         parent_id=turn.parent_id,
-        author_id=author_id,
+        author=author,
         client_key=client_key,
         message=message,
         state=Turn.State.RECALLING,
-        images=turn.images.all(),
+        images=tuple(turn.images.all()),
         origin=origin,
     )
     removed_ids, added_ids = _activate_branch(thread, sibling.id, person_id)

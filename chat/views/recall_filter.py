@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 from chat import access, services
 from memory import api as memory
 from memory.api import (
+    NO_FILTER,
     InvalidInputError,
     PageRequest,
     RecallFilter,
@@ -28,6 +29,13 @@ _MAX_DOCUMENTS = 200
 def parse_recall_filter(data: QueryDict, readable: SpaceIds) -> RecallFilter:
     """Parse the fields `only` (repeated document ids) and `only_metadata` (lines). Raises InvalidInputError."""
     return build_recall_filter(data.getlist("only"), parse_metadata(data.get("only_metadata", "")), spaces=readable)
+
+
+def parse_filter_of_new_thread(data: QueryDict, person_id: uuid.UUID) -> RecallFilter:
+    """Parse the same fields, for a thread that this person starts. Raises InvalidInputError."""
+    if not data.get("only") and not data.get("only_metadata"):
+        return NO_FILTER
+    return parse_recall_filter(data, memory.readable_space_ids(person_id))
 
 
 @require_http_methods(["GET", "POST"])

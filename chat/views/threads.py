@@ -21,13 +21,13 @@ from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.models import Thread, Turn
 from chat.realtime import frames
-from chat.realtime.presence import present_users
+from chat.realtime.presence import PresentUser, present_users
 from chat.realtime.sync import WINDOW
 from chat.rows.turns import ThreadRow, thread_row, turn_rows
 from chat.threads.memory_settings import exchanges_of
 from chat.threads.read_markers import mark_read
 from chat.views.form_parsing import parse_client_key, parse_image_ids
-from chat.views.recall_filter import parse_recall_filter
+from chat.views.recall_filter import parse_filter_of_new_thread
 from memory import api as memory
 from memory.api import (
     CatoError,
@@ -60,7 +60,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
         message, key = _parse_message(request)
         if commands.is_command(message):
             return _command(request, None, message)
-        recall_filter = parse_recall_filter(request.POST, memory.readable_space_ids(request.user.pk))
+        recall_filter = parse_filter_of_new_thread(request.POST, request.user.pk)
         posted = services.create_thread_with_message(
             request.user.pk,
             message=message,
@@ -101,7 +101,7 @@ def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         )
     except _COMPOSER_ERRORS as error:
         return _error(request, thread, error)
-    published = runner.publish_and_start(posted)
+    published = runner.publish_and_start(posted, is_returned=bool(request.htmx))
     if not request.htmx:
         return redirect(f"{reverse('thread', args=[thread_id])}#turn-{posted.turn.id}")
     frame = published or frames.new_turn(posted.turn.id)
@@ -186,23 +186,29 @@ class RecallFilterRow:
 
 
 def _recall_filter_row(request: PageRequest, thread: Thread | None) -> RecallFilterRow:
-    readable = memory.readable_space_ids(request.user.pk)
     if thread is not None:
-        words = describe_recall_filter(RecallFilter.from_json(thread.recall_filter), spaces=readable)
+        words = _describe(RecallFilter.from_json(thread.recall_filter), request.user.pk)
         can_change = access.can_configure(request.user.pk, thread)
         return RecallFilterRow(words, reverse("recall_filter", args=[thread.id]) if can_change else "")
     try:
-        recall_filter = parse_recall_filter(request.POST if request.method == "POST" else request.GET, readable)
+        data = request.POST if request.method == "POST" else request.GET
+        recall_filter = parse_filter_of_new_thread(data, request.user.pk)
     except InvalidInputError as error:
         messages.error(request, str(error))
         return RecallFilterRow([])
-    words = describe_recall_filter(recall_filter, spaces=readable)
+    words = _describe(recall_filter, request.user.pk)
     return RecallFilterRow(words, ids=recall_filter.documents, metadata_text=format_metadata(recall_filter.metadata))
+
+
+def _describe(recall_filter: RecallFilter, person_id: uuid.UUID) -> list[str]:
+    if recall_filter.is_empty:
+        return []
+    return describe_recall_filter(recall_filter, spaces=memory.readable_space_ids(person_id))
 
 
 def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
     """Return the turns to show, and the position of the next page (None: these are the latest)."""
-    turns = thread.turns.active_branch().select_related("author")
+    turns = thread.turns.active_branch().with_image_marks().select_related("author")
     if start is None:
         return list(turns.order_by("-position")[:WINDOW])[::-1], None
     if until is not None:
@@ -213,20 +219,29 @@ def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[
 
 def _previous_page(thread: Thread, first: Turn) -> int | None:
     """Return the position of the page before `first`; None if `first` is the first turn of the active branch."""
+    if first.position == 0:
+        return None
     earlier = thread.turns.active_branch().filter(position__lt=first.position).order_by("-position")
     positions = list(earlier.values_list("position", flat=True)[:WINDOW])
     return positions[-1] if positions else None
 
 
-def _thread_row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
-    current = endpoint.current()
+def _thread_row(request: PageRequest, thread: Thread | None) -> ThreadRow:
+    current = endpoint.of_request(request)
     model = (thread.model if thread else "") or (current.model if current else "")
     return thread_row(
         thread,
-        person_id=person_id,
+        person_id=request.user.pk,
         model_name=model or (_("No model connected") if current is None else current.host),
         is_dummy=current is None,
     )
+
+
+def _present(thread: Thread | None) -> Sequence[PresentUser]:
+    """Return who else has the thread open; nobody else reads a thread of a personal space."""
+    if thread is None or thread.space.owner_id is not None:
+        return ()
+    return present_users([thread.id]).get(thread.id, ())
 
 
 def _page(
@@ -242,7 +257,7 @@ def _page(
 ) -> HttpResponse:
     turns, later = _window(thread, start, until) if thread else ([], None)
     rows = turn_rows(thread, turns) if thread else []
-    row = _thread_row(thread, request.user.pk)
+    row = _thread_row(request, thread)
     context = {
         "section": "thread" if thread else "new",
         # Only the latest turns are updated live, because new turns are appended to the page.
@@ -257,7 +272,7 @@ def _page(
         "upload_limits": upload_limits(),
         "recall_filter": _recall_filter_row(request, thread),
         "commands": commands.COMMANDS,
-        "present": present_users([thread.id]).get(thread.id, ()) if thread else (),
+        "present": _present(thread),
         "places": [] if thread else space_choices(request.user.pk),
     }
     return render(request, "chat/thread.html", context, status=status)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db import transaction
+from django.db.models import Window
+from django.db.models.functions import RowNumber
 from django.utils.translation import gettext
 
 from memory.errors import InvalidInputError
@@ -40,10 +42,11 @@ class ExchangeFeedback:
 
 def feedback_of(person_id: uuid.UUID) -> FeedbackSets:
     """Return the person's feedback, limited to the newest 200 exchanges of each kind."""
-    rows = Feedback.objects.filter(person_id=person_id).order_by("-at").values_list("kind", "exchange_id")
+    number = Window(RowNumber(), partition_by="kind", order_by="-at")
+    rows = Feedback.objects.filter(person_id=person_id).annotate(number=number).filter(number__lte=_MAX_ROWS)
     found: dict[str, list[uuid.UUID]] = {kind: [] for kind in Feedback.Kind.values}
-    for kind in found:
-        found[kind] = [exchange_id for _, exchange_id in rows.filter(kind=kind)[:_MAX_ROWS]]
+    for kind, exchange_id in rows.values_list("kind", "exchange_id"):
+        found[kind].append(exchange_id)
     return FeedbackSets(frozenset(found[Feedback.Kind.PINNED]), frozenset(found[Feedback.Kind.IRRELEVANT]))
 
 

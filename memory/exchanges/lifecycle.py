@@ -9,14 +9,14 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Model
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import jobs
 from memory.embeddings import cache
 from memory.errors import InvalidInputError, VectorStoreDisabledError
-from memory.exchanges.metadata import save_metadata_values, validate_metadata
+from memory.exchanges.metadata import add_metadata_values, save_metadata_values, validate_metadata
 from memory.index.generations import writable_generations
 from memory.index.parts import embedding_hash
 from memory.lexical.indexing import index_terms
@@ -29,10 +29,15 @@ Metadata = Mapping[str, Scalar | Sequence[Scalar]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewExchange:
-    """Fields of an exchange to store. A note has only a `user_message`."""
+    """Fields of an exchange to store. A note has only a `user_message`.
+
+    `owner` is the row of `owner_id`, if it is in memory. `is_first` says that the turn has no exchange yet, so that none
+    is looked up.
+    """
 
     space: Space
     owner_id: uuid.UUID
+    owner: Model | None = None
     user_message: str
     source: str
     assistant_message: str = ""
@@ -40,6 +45,7 @@ class NewExchange:
     thread_id: uuid.UUID | None = None
     session_id: uuid.UUID | None = None
     turn_id: uuid.UUID | None = None
+    is_first: bool = False
     thread_continuation_seq: int = 0
     prior_exchange_ids: Sequence[uuid.UUID] = ()
     manual_entry: bool = False
@@ -58,20 +64,26 @@ def remember(exchange: NewExchange) -> Exchange:
     return remember_many([exchange])[0]
 
 
-@transaction.atomic
 def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
     """Store several exchanges in one transaction; return them in the same order.
 
     They are embedded together, in as few requests as the provider allows. Raises VectorStoreDisabledError and
-    InvalidInputError.
+    InvalidInputError, before anything is written.
     """
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
-    turns = [item.turn_id for item in items if item.turn_id]
+    built = [_build_exchange(item) for item in items]
+    # Without a savepoint: what can be refused has been refused.
+    with transaction.atomic(savepoint=False):
+        return _store(items, built)
+
+
+def _store(items: Sequence[NewExchange], built: Sequence[Exchange]) -> list[Exchange]:
+    turns = [item.turn_id for item in items if item.turn_id and not item.is_first]
     known = {row.turn_id: row for row in Exchange.objects.filter(turn_id__in=turns)} if turns else {}
     stored: list[Exchange] = []
     latest: dict[uuid.UUID, Exchange | None] = dict.fromkeys(_new_sessions(items))
-    for item in items:
+    for item, exchange in zip(items, built, strict=True):
         if item.turn_id in known:
             stored.append(
                 update_exchange(
@@ -79,7 +91,6 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
                 )
             )
             continue
-        exchange = _build_exchange(item)
         exchange.previous = _previous_exchange(exchange, latest, stored[-1] if stored else None)
         if exchange.session_id:
             latest[exchange.session_id] = exchange
@@ -87,7 +98,8 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
         stored.append(exchange)
     added = [exchange for exchange in stored if exchange._state.adding]
     Exchange.objects.bulk_create(added)
-    _save_terms_and_metadata(added)
+    index_terms(added)
+    add_metadata_values(added)
     now = timezone.now()
     generations = writable_generations()
     EmbeddingJob.objects.bulk_create(
@@ -112,7 +124,8 @@ def update_exchange(
     has_new_metadata, exchange.metadata = new_metadata != exchange.metadata, new_metadata
     exchange.size = len(exchange.user_message) + len(exchange.assistant_message)
     exchange.save(update_fields=["user_message", "assistant_message", "metadata", "size"])
-    _save_terms_and_metadata([exchange])
+    index_terms([exchange])
+    save_metadata_values([exchange])
     requeue_changed([exchange.pk], force=has_new_metadata)
     requeue_changed(exchange.following.values_list("pk", flat=True))
     exchange.refresh_from_db()
@@ -154,7 +167,6 @@ def _build_exchange(item: NewExchange) -> Exchange:
     _require_text(user_message)
     return Exchange(
         space=item.space,
-        owner_id=item.owner_id,
         user_message=user_message,
         assistant_message=assistant_message,
         source=item.source,
@@ -170,6 +182,7 @@ def _build_exchange(item: NewExchange) -> Exchange:
         total_chunks=item.total_chunks,
         metadata=validate_metadata(item.metadata),
         size=len(user_message) + len(assistant_message),
+        **({"owner": item.owner} if item.owner else {"owner_id": item.owner_id}),
     )
 
 
@@ -192,11 +205,6 @@ def _new_sessions(items: Sequence[NewExchange]) -> set[uuid.UUID]:
         return set()
     known = Exchange.objects.findable().filter(session_id__in=sessions).values_list("session_id", flat=True)
     return sessions - set(known.distinct())
-
-
-def _save_terms_and_metadata(exchanges: Sequence[Exchange]) -> None:
-    index_terms(exchanges)
-    save_metadata_values(exchanges)
 
 
 def _require_text(user_message: str) -> None:

@@ -36,6 +36,11 @@ def save_metadata_values(exchanges: Iterable[Exchange]) -> None:
     """Replace the metadata rows of these exchanges, which filters query."""
     exchanges = list(exchanges)
     MetadataValue.objects.filter(exchange_id__in=[exchange.pk for exchange in exchanges]).delete()
+    add_metadata_values(exchanges)
+
+
+def add_metadata_values(exchanges: Iterable[Exchange]) -> None:
+    """Add the metadata rows of new exchanges."""
     rows = (
         row
         for exchange in exchanges

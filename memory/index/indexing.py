@@ -113,21 +113,6 @@ def retry_failed(rows: QuerySet[EmbeddingJob]) -> int:
     return count
 
 
-def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Return a state by exchange id: remembering, waiting (for a dependency), remembered, failed or forgotten."""
-    ids = [i for i in exchange_ids if i]
-    states = {
-        i: "forgotten"
-        for i in Exchange.objects.filter(id__in=ids).exclude(forgotten_at=None).values_list("id", flat=True)
-    }
-    rows = EmbeddingJob.objects.filter(exchange_id__in=ids, generation=generations.active_generation())
-    for row in rows.only("exchange_id", "state", "error", "failures"):
-        waiting = row.state == Job.State.PENDING and row.error and not row.failures
-        name = {Job.State.DONE: "remembered", Job.State.FAILED: "failed"}.get(Job.State(row.state), "remembering")
-        states.setdefault(row.exchange_id, "waiting" if waiting else name)
-    return states
-
-
 def _group_by_collection(rows: list[EmbeddingJob]) -> dict[Collection, list[EmbeddingJob]]:
     collections: dict[tuple[uuid.UUID, int], Collection] = {}
     grouped: dict[Collection, list[EmbeddingJob]] = defaultdict(list)

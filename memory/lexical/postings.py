@@ -58,15 +58,18 @@ class TermStatistics:
 
     def refresh(self) -> None:
         """Recount if the corpus is small, or if its highest row id fell or rose by more than two percent."""
-        newest = LexicalEntry.objects.aggregate(newest=Max("id"))["newest"] or 0
-        with self._lock:
-            if newest > _SMALL and self._newest <= newest <= self._newest * _GROWTH:
+        # A small corpus is counted each time, and needs no statement that finds out whether it has changed.
+        if self._newest > _SMALL:
+            newest = LexicalEntry.objects.aggregate(newest=Max("id"))["newest"] or 0
+            if self._newest <= newest <= self._newest * _GROWTH:
                 return
-            counted = LexicalEntry.objects.values_list("space_id").annotate(Count("id"), Sum("length"))
-            self._newest, self._common = newest, {}
-            self._in_space = {space: rows for space, rows, _ in counted}
+        counted = LexicalEntry.objects.values_list("space_id").annotate(Count("id"), Sum("length"), Max("id"))
+        with self._lock:
+            rows = list(counted)
+            self._newest, self._common = max((newest for *_, newest in rows), default=0), {}
+            self._in_space = {space: count for space, count, *_ in rows}
             self.documents = sum(self._in_space.values())
-            self.mean_length = sum(length for *_, length in counted) / max(self.documents, 1) or 1.0
+            self.mean_length = sum(length for *_, length, _ in rows) / max(self.documents, 1) or 1.0
 
     def hold_few_rows(self, spaces: Iterable[uuid.UUID]) -> bool:
         """Return True if less than a quarter of all rows are in these spaces."""

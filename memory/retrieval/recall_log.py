@@ -39,28 +39,43 @@ class RecallRate:
     with_context: int
 
 
-@transaction.atomic
-def log_recall(turn_id: uuid.UUID, results: Sequence[Hit]) -> None:
-    """Replace the log of this turn with `results`, best first, in one transaction.
+def log_recall(turn_id: uuid.UUID, results: Sequence[Hit], *, is_first: bool = False) -> list[RecalledItem]:
+    """Replace the log of this turn with `results`, best first, in one transaction; return it as `recalled_for` does.
 
-    Each row gets the number of its passage as its rank.
+    Each row gets the number of its passage as its rank. `is_first`: the turn has no log yet.
     """
-    RecallLogEntry.objects.filter(turn_id=turn_id).delete()
-    RecallLogEntry.objects.bulk_create(
-        [
-            RecallLogEntry(
-                turn_id=turn_id,
-                exchange_id=result.exchange.id,
-                rank=rank,
-                similarity=result.similarity,
-                score=result.score,
-                strategy=result.strategy,
-                reason=result.explanation[:300],
-            )
-            for rank, group in enumerate(group_adjacent(results), start=1)
-            for result in group
-        ]
-    )
+    items = [
+        RecalledItem(
+            exchange_id=result.exchange.id,
+            rank=rank,
+            similarity=result.similarity,
+            score=result.score,
+            strategy=result.strategy,
+            explanation=result.explanation[:300],
+            exchange=result.exchange,
+            is_forgotten=False,
+        )
+        for rank, group in enumerate(group_adjacent(results), start=1)
+        for result in group
+    ]
+    with transaction.atomic(savepoint=False):
+        if not is_first:
+            RecallLogEntry.objects.filter(turn_id=turn_id).delete()
+        RecallLogEntry.objects.bulk_create(
+            [
+                RecallLogEntry(
+                    turn_id=turn_id,
+                    exchange_id=item.exchange_id,
+                    rank=item.rank,
+                    similarity=item.similarity,
+                    score=item.score,
+                    strategy=item.strategy,
+                    reason=item.explanation,
+                )
+                for item in items
+            ]
+        )
+    return items
 
 
 def delete_recall_log(turn_ids: Iterable[uuid.UUID]) -> None:

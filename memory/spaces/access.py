@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -22,14 +22,17 @@ M = TypeVar("M", bound=Model)
 
 def readable_space_ids(person_id: uuid.UUID) -> SpaceIds:
     """Return the readable spaces of this person: their personal space, their groups and the team space."""
-    return frozenset(_readable_spaces(person_id).values_list("id", flat=True))
+    return frozenset(readable_spaces(person_id).values_list("id", flat=True))
 
 
 def space_ids_shared_by_all_readers(space_id: uuid.UUID) -> SpaceIds:
     """Return the spaces that every reader of `space_id` can read; empty if the space does not exist."""
     space = Space.objects.filter(id=space_id).first()
-    if space is None:
-        return frozenset()
+    return frozenset() if space is None else audience_space_ids(space)
+
+
+def audience_space_ids(space: Space) -> SpaceIds:
+    """Return the spaces that every reader of `space` can read."""
     if space.owner_id is not None:
         return readable_space_ids(space.owner_id)
     team = Space.objects.filter(kind=Space.Kind.TEAM).values_list("id", flat=True)
@@ -77,7 +80,7 @@ def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 
     Raises NotFoundError, with the same message for missing and forbidden spaces.
     """
-    found = _readable_spaces(person_id).filter(id=space_id).first()
+    found = readable_spaces(person_id).filter(id=space_id).first()
     if found is None:
         raise NotFoundError(_("Not found."))
     return found
@@ -86,7 +89,7 @@ def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 def list_readable_spaces(person_id: uuid.UUID) -> list[Space]:
     """Return the readable spaces as rows: the personal space, groups by name, then the team space."""
     order = {Space.Kind.PERSONAL: 0, Space.Kind.GROUP: 1, Space.Kind.TEAM: 2}
-    return sorted(_readable_spaces(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
+    return sorted(readable_spaces(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
 
 
 def space_by_name(person_id: uuid.UUID, name: str) -> Space:
@@ -95,7 +98,7 @@ def space_by_name(person_id: uuid.UUID, name: str) -> Space:
     "own" and "team" name the personal space and the team space.
     """
     folded_name = name.strip().casefold()
-    for space in _readable_spaces(person_id).order_by("kind", "name"):
+    for space in readable_spaces(person_id).order_by("kind", "name"):
         names = {
             space.name.casefold(),
             space.display_name.casefold() if space.kind == Space.Kind.TEAM else "",
@@ -121,8 +124,10 @@ def in_spaces(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
     return rows.filter(space_id__in=list(spaces))
 
 
-def _readable_spaces(person_id: uuid.UUID) -> QuerySet[Space]:
-    groups = Membership.objects.filter(person_id=person_id).values("space_id")
+def readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
+    """Return the readable spaces of this person, or as a subquery those of the person of each row."""
+    person_of_membership = OuterRef(person_id) if isinstance(person_id, OuterRef) else person_id
+    groups = Membership.objects.filter(person_id=person_of_membership).values("space_id")
     return Space.objects.filter(
         Q(kind=Space.Kind.PERSONAL, owner_id=person_id)
         | Q(kind=Space.Kind.GROUP, id__in=groups)

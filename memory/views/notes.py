@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.exchanges.notes import add_note
-from memory.index.indexing import memory_states
+from memory.exchanges.states import memory_states
 from memory.models import Exchange
 from memory.spaces import access
 from memory.spaces.access import audience_text

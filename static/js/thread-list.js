@@ -17,11 +17,14 @@
   });
 
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
-    if (event.detail.target === list) focused = list.contains(document.activeElement) ? document.activeElement.id : "";
+    if (!list.contains(event.detail.target)) return;
+    if (list.contains(document.activeElement)) focused = document.activeElement.id;
+    else if (document.activeElement !== document.body) focused = "";
   });
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const { target } = event.detail;
-    if (target === list && focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    // A link that moves is deleted first; it is focused again in its new place.
+    if (list.contains(target) && focused) document.getElementById(focused)?.focus({ preventScroll: true });
     if (target?.id === "thread-title") {
       const mark = document.title.startsWith("● ") ? "● " : "";
       document.title = `${mark}${target.textContent} · Cato`;
