@@ -22,7 +22,7 @@ from memory.spaces.access import team_space
 
 # Vectors of a shared collection. Chroma visits all of them for a filter that few match, and a purge copies all of them:
 # see the figures in docs/decisions/0008-collections-and-spaces.md.
-CAPACITY = 4000
+CAPACITY = 2000
 # Vectors of a space in a shared collection. With more, a move would take longer than a few seconds.
 MAX_SHARED_SPACE = 1000
 
