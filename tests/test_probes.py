@@ -111,6 +111,14 @@ def test_another_model_gets_probes_of_its_own_once(other_model):
     assert embedded == other_model.count > 0
 
 
+def test_probes_of_another_dimension_do_not_count(other_model):
+    probe_fitting.fit_missing_probes()
+
+    assert probes.read_traits(np.ones(8, dtype=np.float32), "openai", "other") is not None
+    assert probes.read_traits(np.ones(16, dtype=np.float32), "openai", "other") is None
+    assert probes.read_traits(np.ones(16, dtype=np.float32), "local", probes.SHIPPED_MODEL) is None
+
+
 def test_changed_sentences_are_fitted_again(other_model, monkeypatch):
     probe_fitting.fit_missing_probes()
     embedded = other_model.count

@@ -43,11 +43,19 @@ class MessageTraits:
 
 
 def read_traits(vector: Vectors, provider: str, model: str) -> MessageTraits | None:
-    """Return the traits of a message by its query vector (dimension,), or None if the model has no probes yet."""
+    """Return the traits of a message by its query vector (dimension,), or None if the model has no probes yet.
+
+    Probes of another dimension, which the same model had before, do not count.
+    """
     probes = _probes_of(provider, model)
-    if probes is None:
+    if probes is None or len(probes[TRAITS[0]]) != len(vector) + 1:
         return None
     return MessageTraits(**{trait: probability(probes[trait], vector) for trait in TRAITS})
+
+
+def is_shipped(provider: str, model: str) -> bool:
+    """Return True if the probes of this model are part of the package."""
+    return (provider, model) == ("local", SHIPPED_MODEL)
 
 
 def probability(weights: Weights, vector: Vectors) -> float:
@@ -64,7 +72,7 @@ def _probes_of(provider: str, model: str) -> Probes | None:
     """Return the probes of a model; they are read once per process."""
     key = (provider, model)
     if key not in _probes:
-        found = _load_shipped() if model == SHIPPED_MODEL else _load_stored(provider, model)
+        found = _load_shipped() if is_shipped(provider, model) else _load_stored(provider, model)
         if not set(TRAITS) <= set(found):
             return None
         _probes[key] = found

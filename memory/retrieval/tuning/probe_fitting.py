@@ -16,7 +16,7 @@ from memory.embeddings.base import Embedder, Vectors
 from memory.errors import EmbeddingError
 from memory.index import generations
 from memory.models import Probe
-from memory.retrieval.probes import FOLDER, SHIPPED_MODEL, TRAITS, Probes, Weights, forget_probes
+from memory.retrieval.probes import FOLDER, TRAITS, Probes, Weights, forget_probes, is_shipped
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ def fit_missing_probes() -> None:
 
 
 def _needs_probes(provider: str, model: str) -> bool:
-    if model == SHIPPED_MODEL:
+    if is_shipped(provider, model):
         return False
     return Probe.objects.filter(provider=provider, model=model, examples=_examples_hash()).count() < len(TRAITS)
 
