@@ -26,7 +26,7 @@ from memory.index.reconcile import (
     queue_missing_vectors,
     queue_unindexed,
 )
-from memory.models import Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Operation
+from memory.models import Collection, EmbeddingJob, Exchange, Job, Operation
 from memory.retrieval.tuning.probe_fitting import fit_missing_probes
 
 _BATCH_SIZE = 500
@@ -71,9 +71,11 @@ def sweep() -> None:
 def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     """Embed all exchanges without a vector, including failed ones, and index missing terms.
 
-    The call can be interrupted and repeated, and can run at the same time as workers. Raises
-    VectorStoreUnavailableError and VectorStoreDisabledError.
+    If the model of the active index is not installed any more, the index of the configured model is built instead. The
+    call can be interrupted and repeated, and can run at the same time as workers. Raises VectorStoreUnavailableError and
+    VectorStoreDisabledError.
     """
+    generations.replace_uninstalled_model()
     index_missing_terms(progress=progress)
     queue_unindexed()
     current = EmbeddingJob.objects.filter(
@@ -86,7 +88,7 @@ def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
 
 
 def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
-    """Embed queued exchanges of all generations that are not retired; stop when the rest waits after an error."""
+    """Embed queued exchanges of all generations whose model is installed; stop when the rest waits after an error."""
     rows = _current_jobs()
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0
@@ -120,5 +122,4 @@ def count_unembedded_imports(*, owner_id: uuid.UUID, start: datetime, end: datet
 
 
 def _current_jobs() -> QuerySet[EmbeddingJob]:
-    rows = EmbeddingJob.objects.filter(exchange__forgotten_at=None)
-    return rows.exclude(generation__state=IndexGeneration.State.RETIRED)
+    return EmbeddingJob.objects.filter(exchange__forgotten_at=None, generation__in=generations.embeddable_generations())

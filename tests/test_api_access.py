@@ -155,7 +155,7 @@ def test_an_object_of_another_person_looks_like_a_missing_one(bob, objects):
 
 def test_an_operation_opens_if_the_access_check_allows_everything(bob, objects, monkeypatch):
     client = api_client(bob)
-    monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "readable_spaces", lambda person_id: Space.objects.all())
     for name, operation in OBJECT_OPERATIONS.items():
         assert (send_request(client, name, objects)[0] == 404) == operation.is_owners, name
 
@@ -180,7 +180,7 @@ def test_no_list_contains_data_of_other_people(bob, objects):
 
 def test_lists_depend_on_the_access_check(bob, objects, monkeypatch):
     client = api_client(bob)
-    monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "readable_spaces", lambda person_id: Space.objects.all())
 
     assert "4711" in client.get("/api/search?q=secret+4711").content.decode()
     assert "4711" in client.get("/api/exchanges").content.decode()

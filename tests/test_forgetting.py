@@ -51,13 +51,13 @@ def forgettable(memory, person):
 def test_a_forgotten_exchange_disappears_from_search_recall_and_panels_at_once(memory, person, forgettable):
     readable = access.readable_space_ids(person.id)
     turn_id = uuid.uuid4()
-    memory.log_recall(turn_id, memory.recall(["safe combination"], spaces=readable).results)
+    memory.log_recall(turn_id, memory.recall(["What is the combination of the safe?"], spaces=readable).results)
     assert memory.recalled_for([turn_id], spaces=readable)[turn_id][0].exchange is not None
 
     assert memory.forget([forgettable.id], by=person.id) == [forgettable.id]
 
     assert memory.search("safe combination", spaces=readable).results == ()
-    assert memory.recall(["safe combination"], spaces=readable).results == ()
+    assert memory.recall(["What is the combination of the safe?"], spaces=readable).results == ()
     panel = memory.recalled_for([turn_id], spaces=readable)[turn_id][0]
     assert panel.is_forgotten
     assert panel.exchange is None
@@ -141,7 +141,8 @@ def test_terms_metadata_feedback_records_and_explanations_are_deleted_in_the_sam
     one = exchange(person, "The safe combination is 12-34-56.", metadata={"zone": "cellar"})
     memory.index_pending()
     memory.log_recall(
-        uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
+        uuid.uuid4(),
+        memory.recall(["What is the combination of the safe?"], spaces=access.readable_space_ids(person.id)).results,
     )
     set_feedback(person.id, one, "pinned")
     Record.objects.create(exchange=one, space=one.space, name="safe")
@@ -206,7 +207,8 @@ def test_vectors_are_removed_from_every_generation_and_from_a_collection_being_r
 
 def test_the_receipt_counts_what_was_removed_and_what_is_pending(memory, person, forgettable):
     memory.log_recall(
-        uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
+        uuid.uuid4(),
+        memory.recall(["What is the combination of the safe?"], spaces=access.readable_space_ids(person.id)).results,
     )
     parts = EmbeddingJob.objects.get().parts
     twin = exchange(person, forgettable.user_message, forgettable.assistant_message)

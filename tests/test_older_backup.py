@@ -19,6 +19,7 @@ import pytest
 
 from cato_web.backups import legacy, rows
 from cato_web.backups.restoring import restore
+from memory.embeddings import multilingual_e5
 from tests import server
 from tests.backups import members, rows_of, wipe_installation
 from tests.factories import PNG
@@ -42,8 +43,10 @@ def test_every_row_of_every_table_is_restored():
         name = legacy.TABLES.get(old_name, old_name)
         columns = legacy.COLUMNS.get(name, {})
         expected = [{columns.get(key, key): value for key, value in row.items()} for row in rows_of(data, old_name)]
+        if name == "memory.calibration":  # its thresholds had another meaning
+            expected = []
         assert [json.loads(line) for line in rows.dump_table(tables[name])] == expected, name
-        assert len(expected) == count
+        assert name == "memory.calibration" or len(expected) == count
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +61,9 @@ def restored(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -
     target = clean_environment() | environment | {"CATO_DATA_DIR": str(home / "data"), "CATO_CONFIG_FILE": ""}
     subprocess.run(command, cwd=server.ROOT, env=target, check=True, capture_output=True, timeout=120)
     with server.running(home, **environment) as cato:
-        pending = "SELECT 1 FROM memory_embeddingjob WHERE state <> 'done'"
-        server.wait_for(lambda: not cato.sql(pending), "all exchanges to be in the index", 120)
+        # The model of the backup's index is not installed any more, so that the index is built with the present one.
+        model = "SELECT model FROM memory_indexgeneration WHERE state = 'serving'"
+        server.wait_for(lambda: cato.sql(model) == [(multilingual_e5.NAME,)], "the new index to be active", 120)
         yield cato
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from typing import Any, TypeVar
@@ -44,6 +44,7 @@ from memory.lexical.candidates import build_lexical_query, lexical_candidates
 from memory.models import Chunk, Collection, Space
 from memory.retrieval import duplicates
 from memory.retrieval.candidate_rows import CandidateLoader
+from memory.retrieval.levels import shipped_level
 from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
 from memory.retrieval.recall_log import RecallRate, recall_counts, recall_rate
 from memory.retrieval.search import rank
@@ -717,7 +718,7 @@ class TeamLife(RuleBasedStateMachine):
 
 def test_everybody_reaches_exactly_what_they_may_read(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     # The sentences differ in a word or two and would count as near-duplicates.
-    monkeypatch.setattr(duplicates, "_DUPLICATE_COSINE", 2.0)
+    monkeypatch.setattr(duplicates, "shipped_level", lambda model: replace(shipped_level(model), duplicate=2.0))
     run_state_machine_as_test(
         lambda: TeamLife(base),
         settings=examples(

@@ -277,7 +277,7 @@ def test_the_model_does_not_replace_a_title_of_a_person(person):
     one, other = thread(person), thread(person)
     services.rename_thread(one, "Keys")
     for in_thread in (one, other):
-        apply_model_title(in_thread.id, "Locks")
+        apply_model_title(in_thread, "Locks")
     assert dict(Thread.objects.values_list("id", "title")) == {one.id: "Keys", other.id: "Locks"}
 
 
