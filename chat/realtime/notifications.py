@@ -26,7 +26,8 @@ def notify_link_changed(thread: Thread, *, is_answering: bool | None = None, is_
     """
     state = None if is_answering is None else _state_of(thread, is_answering)
     change, space = ListChange(thread.id, is_latest, state), thread.space
-    transaction.on_commit(lambda: notify_users(active_readers(space), change))
+    # The owner of a personal space needs no query: an inactive owner has no page that could be notified.
+    transaction.on_commit(lambda: notify_users([space.owner_id] if space.owner_id else active_readers(space), change))
 
 
 def notify_after_commit(people: Iterable[uuid.UUID], change: ListChange | None = None) -> None:
@@ -53,8 +54,6 @@ def _notify_readers(thread_id: uuid.UUID) -> None:
 
 
 def active_readers(space: Space) -> list[uuid.UUID]:
-    """Return the ids of the active people who can read `space`; the owner of a personal space without a query."""
-    if space.owner_id is not None:
-        return [space.owner_id]
+    """Return the ids of the active people who can read `space`."""
     active = get_user_model().objects.filter(is_active=True)
     return list(memory.readers(space, active).values_list("id", flat=True))
