@@ -75,7 +75,7 @@ def test_forgetting_from_the_panel_is_confirmed_once_and_shown_in_other_browsers
     expect(elsewhere.locator("#turns")).not_to_contain_text("in the hall")
     expect(first.locator(".recall__forgotten")).to_contain_text("Forgotten by Alice Owner")
 
-    send_message(page, "And the key?")
+    send_message(page, "Where is the key of the glass house?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(turn(page).locator(".recall-item .recall-item__excerpt")).to_have_text([re.compile("opens the glass house")])
 
