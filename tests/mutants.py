@@ -46,6 +46,8 @@ TESTS = {
     "chat/turns/posting.py": "turn_states threads branches concurrent_answers forks recall_filter images",
     "chat/turns/branches.py": "turn_states branches concurrent_answers",
     "chat/turns/stopping.py": "turn_states threads forks",
+    "chat/answers/job.py": "answer_steps turn_states access",
+    "chat/answers/recall.py": "answer_steps threads branches recall images forks recall_filter",
     "chat/answers/persistence.py": "answer_steps flush_loop threads branches recall images endpoint_faults citations forks",
     "chat/threads/lifecycle.py": "turn_states thread_management threads groups forgetting forks images account_deletion",
     "memory/jobs.py": "leases fairness forgetting documents import_jobs administration",

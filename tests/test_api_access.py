@@ -18,7 +18,6 @@ from django.test import Client
 
 from cato_web.api.auth import TokenAuth
 from cato_web.api.urls import operations
-from memory import api as memory_api
 from memory.models import Space
 from memory.spaces import access
 from tests.factories import PersonFactory, api_client, document, exchange, signed_in, thread, turn
@@ -156,8 +155,7 @@ def test_an_object_of_another_person_looks_like_a_missing_one(bob, objects):
 
 def test_an_operation_opens_if_the_access_check_allows_everything(bob, objects, monkeypatch):
     client = api_client(bob)
-    for module in (access, memory_api):
-        monkeypatch.setattr(module, "readable_spaces", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
     for name, operation in OBJECT_OPERATIONS.items():
         assert (send_request(client, name, objects)[0] == 404) == operation.is_owners, name
 
@@ -182,8 +180,7 @@ def test_no_list_contains_data_of_other_people(bob, objects):
 
 def test_lists_depend_on_the_access_check(bob, objects, monkeypatch):
     client = api_client(bob)
-    for module in (access, memory_api):
-        monkeypatch.setattr(module, "readable_spaces", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
 
     assert "4711" in client.get("/api/search?q=secret+4711").content.decode()
     assert "4711" in client.get("/api/exchanges").content.decode()

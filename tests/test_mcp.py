@@ -17,7 +17,6 @@ from mcp.client.streamable_http import streamable_http_client
 
 from cato_web.mcp import tools as verbs
 from cato_web.mcp.tools import Caller
-from memory import api as memory_api
 from memory.errors import InvalidInputError, NotFoundError
 from memory.errors import NotFoundError as NothingInMemory
 from memory.models import Space
@@ -279,8 +278,7 @@ def test_a_search_returns_nothing_of_other_people(caller, alices_objects):
 
 
 def test_tools_depend_on_the_access_check(caller, alices_objects, monkeypatch):
-    for module in (access, memory_api):
-        monkeypatch.setattr(module, "readable_spaces", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
 
     assert "4711" in verbs.search_memory(caller, "secret 4711", 5, None).results[0].message
     assert verbs.get_thread(caller, alices_objects["thread"], 5).title == "The secret of Alice"

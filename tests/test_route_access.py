@@ -288,8 +288,7 @@ def test_an_object_of_another_person_looks_like_a_missing_one(name, bob, objects
 
 @pytest.mark.parametrize("name", sorted(set(OBJECT_ROUTES) - OWNERS_ONLY))
 def test_a_route_opens_if_the_access_check_allows_everything(name, bob, objects, monkeypatch):
-    for module in (access, api):
-        monkeypatch.setattr(module, "readable_spaces", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
     for method in OBJECT_ROUTES[name].methods:
         status, _ = request(signed_in(bob), name, method, objects)
         # Forgetting also requires ownership.
@@ -307,8 +306,7 @@ def test_no_page_shows_data_of_other_people(name, bob, objects):
 
 
 def test_search_and_stats_depend_on_the_access_check(bob, objects, monkeypatch):
-    for module in (access, api):
-        monkeypatch.setattr(module, "readable_spaces", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
 
     assert "My secret" in signed_in(bob).get(reverse("search"), {"q": "secret 4711"}).content.decode()
     assert "The secret of Alice" in signed_in(bob).get(reverse("new_thread")).content.decode()

@@ -9,6 +9,8 @@ import pytest
 
 from chat import services
 from chat.models import Thread, Turn
+from chat.realtime import frames
+from chat.realtime.hub import LinkState, ListChange, ListChanges
 from chat.rows import sidebar
 from chat.threads.read_markers import ensure_marker, mark_read
 from chat.threads.titles import apply_model_title, title_prompt
@@ -100,6 +102,66 @@ def test_an_empty_generated_title_leaves_the_first_line(person, title):
     assert not apply_model_title(started, title)
     started.refresh_from_db()
     assert started.title == "The first line"
+
+
+@pytest.mark.django_db
+def test_a_new_message_moves_its_thread_to_the_top(person):
+    asked, pinned = thread(person, title="Asked"), thread(person, title="Pinned", pinned_at=ago(days=1))
+    changes = ListChanges()
+    for one in (asked, pinned):
+        changes.add(ListChange(one.id, is_latest=True))
+        changes.add(ListChange(one.id))
+
+    html = frames.thread_list_update(person.id, None, changes)
+
+    assert f'id="listed-{asked.id}" hx-swap-oob="delete"' in html
+    assert html.count("afterbegin:#threads-today") == 1, "a pinned thread keeps its place"
+    assert re.search(rf'id="thread-{pinned.id}"[^>]*hx-swap-oob="true"', html)
+
+
+@pytest.mark.django_db
+def test_a_link_that_changes_in_its_place_is_as_in_the_whole_list(person):
+    one = thread(person, title="Asked", changed_at=ago(seconds=1))
+    ensure_marker(one, person.id)
+    Thread.objects.filter(id=one.id).update(changed_at=ago(days=-1))
+    changes = ListChanges()
+    changes.add(ListChange(one.id))
+
+    link = frames.thread_list_update(person.id, None, changes).replace(' hx-swap-oob="true"', "")
+
+    assert 'aria-label="new"' in link
+    assert link.split() == re.search(r"<a id=.*?</a>", frames.thread_list(person.id, None), re.DOTALL)[0].split()
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_thread_shows_the_same_link_without_a_query(person, django_assert_num_queries):
+    one = thread(person, title="Asked", changed_at=ago(seconds=1))
+    known, unknown = ListChanges(), ListChanges()
+    space = one.space
+    state = LinkState("Asked", False, True, False, space.kind, space.display_name)
+    known.add(ListChange(one.id, state=state))
+    unknown.add(ListChange(one.id))
+
+    with django_assert_num_queries(0):
+        html = frames.thread_list_update(person.id, one.id, known)
+
+    assert html == frames.thread_list_update(person.id, one.id, unknown)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("change", [{"archived_at": ago()}, {"deleted_at": ago()}, {"space": None}])
+def test_a_thread_that_is_no_longer_listed_renders_the_whole_list(person, change):
+    one, other = thread(person, title="Asked"), thread(person, title="Other")
+    fields = {key: value or access.personal_space(PersonFactory().id) for key, value in change.items()}
+    Thread.objects.filter(id=one.id).update(**fields)
+    changes = ListChanges()
+    changes.add(ListChange(one.id, is_latest=True))
+
+    html = frames.thread_list_update(person.id, None, changes)
+
+    assert 'hx-swap-oob="innerHTML:#threads"' in html
+    assert f"thread-{other.id}" in html
+    assert f"thread-{one.id}" not in html
 
 
 def test_every_open_page_is_notified_of_a_new_thread_its_answer_and_its_title(tmp_path, endpoint):

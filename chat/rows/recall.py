@@ -176,12 +176,12 @@ def thread_titles(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:
     exchanges = [exchange for exchange in exchanges if exchange.thread_id]
     if not exchanges:
         return {}
-    threads = Thread.objects.filter(id__in={e.thread_id for e in exchanges})
-    session_ids = {e.session_id for e in exchanges if e.session_id}
-    if not session_ids:  # an empty condition of the relation would leave no thread
-        return dict(threads.values_list("id", "title"))
+    # Never empty: Django takes a condition on an empty set for a query without rows.
+    session_ids = {e.session_id for e in exchanges if e.session_id} or {uuid.UUID(int=0)}
     of_exchanges = Q(sessions__id__in=session_ids, sessions__seq__gt=0)
-    rows = threads.annotate(later=FilteredRelation("sessions", condition=of_exchanges))
+    rows = Thread.objects.filter(id__in={e.thread_id for e in exchanges}).annotate(
+        later=FilteredRelation("sessions", condition=of_exchanges)
+    )
     titles: dict[uuid.UUID, str] = {}
     for id, title, session_id, seq in rows.values_list("id", "title", "later__id", "later__seq"):
         titles[id] = title

@@ -20,7 +20,7 @@ from memory.exchanges.metadata import add_metadata_values, save_metadata_values,
 from memory.index.generations import writable_generations
 from memory.index.parts import embedding_hash
 from memory.lexical.indexing import index_terms
-from memory.models import EmbeddingJob, Exchange, Space
+from memory.models import EmbeddingJob, Exchange, IndexGeneration, Space
 from memory.text import clean_text
 
 Scalar = str | int | float | bool
@@ -101,7 +101,7 @@ def _store(items: Sequence[NewExchange], built: Sequence[Exchange]) -> list[Exch
     index_terms(added)
     add_metadata_values(added)
     now = timezone.now()
-    generations = writable_generations()
+    generations = _generations()
     EmbeddingJob.objects.bulk_create(
         [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in added for g in generations]
     )
@@ -160,6 +160,13 @@ def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, force: bool = False) -
         cache.delete_unreferenced(outdated)
         jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=changed))
         jobs.wake_worker_on_commit("index_pending")
+
+
+def _generations() -> list[IndexGeneration]:
+    """Return the generations to which new exchanges are added, with one query if an active one exists."""
+    current = list(IndexGeneration.objects.exclude(state=IndexGeneration.State.RETIRED))
+    is_active = any(generation.state == IndexGeneration.State.ACTIVE for generation in current)
+    return current if is_active else writable_generations()
 
 
 def _build_exchange(item: NewExchange) -> Exchange:

@@ -125,7 +125,11 @@ def in_spaces(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
 
 
 def readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
-    """Return the readable spaces of this person, or as a subquery those of the person of each row."""
+    """Return the readable spaces of this person for a condition, or those of the person of each row."""
+    return _readable_spaces(person_id)
+
+
+def _readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
     person_of_membership = OuterRef(person_id) if isinstance(person_id, OuterRef) else person_id
     groups = Membership.objects.filter(person_id=person_of_membership).values("space_id")
     return Space.objects.filter(
