@@ -1,4 +1,4 @@
-"""What the steps of an answer need to know of its turn, read once when the answer starts."""
+"""The facts of a turn that the steps of its answer need, read once when the answer starts."""
 
 from __future__ import annotations
 

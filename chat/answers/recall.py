@@ -58,7 +58,7 @@ class PreparedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """What is still true of exchanges: which are forgotten, which the audience can find, and their threads' titles."""
+    """The present state of exchanges: which are forgotten, which the audience can find, and their threads' titles."""
 
     forgotten_ids: frozenset[uuid.UUID]
     findable_ids: frozenset[uuid.UUID]

@@ -78,7 +78,7 @@ class ListChange:
 
 @dataclass(slots=True)
 class ListChanges:
-    """What changed in a person's thread list: certain links, by thread; or all of it."""
+    """A change of a person's thread list: certain links, by thread; or all of it."""
 
     links: dict[uuid.UUID, ListChange] = field(default_factory=dict)
     is_whole: bool = False

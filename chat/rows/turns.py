@@ -148,7 +148,7 @@ class ThreadRow:
 
 @dataclass(frozen=True, slots=True)
 class TurnDetails:
-    """What a row shows beside the columns of its turn; `titles` are those of `thread_titles`."""
+    """The parts of a row that are not columns of its turn; `titles` are those of `thread_titles`."""
 
     images: Sequence[Image] = ()
     recalled: Sequence[RecalledItem] = ()

@@ -273,7 +273,7 @@ def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
 
 @dataclass(frozen=True, slots=True)
 class Successors:
-    """What follows an answer that has ended: the turn that runs in its thread already, and the threads with waiting turns."""
+    """The turns after an answer that has ended: the one that runs in its thread already, and the threads with waiting ones."""
 
     running_id: uuid.UUID | None
     queued_thread_ids: tuple[uuid.UUID, ...]

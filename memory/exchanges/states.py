@@ -14,7 +14,7 @@ _NAMES = {Job.State.DONE: "remembered", Job.State.FAILED: "failed"}
 
 @dataclass(frozen=True, slots=True)
 class MemoryState:
-    """What became of an exchange: remembering, waiting (for a dependency), remembered, failed or forgotten.
+    """The state of an exchange: remembering, waiting (for a dependency), remembered, failed or forgotten.
 
     The other fields are those of a forgotten exchange; `forgotten_by` is the name of the person, "" if unknown.
     """

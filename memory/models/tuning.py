@@ -1,4 +1,4 @@
-"""What is fitted for an embedding model, and evaluations measured on this store."""
+"""Calibrations and probes of an embedding model, and evaluations measured on this store."""
 
 from __future__ import annotations
 
