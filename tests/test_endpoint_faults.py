@@ -25,7 +25,8 @@ def faulty(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> 
     """Start a Cato with an endpoint timeout of two seconds and answers of at most 20,000 characters."""
     with server.running(
         tmp_path_factory.mktemp("faulty"),
-        OPENAI_BASE_URL=endpoint.openai_url,
+        # By name, because clients keep no cookies of addresses.
+        OPENAI_BASE_URL=endpoint.openai_url.replace("127.0.0.1", "localhost"),
         OPENAI_API_KEY=KEY,
         CATO_LLM_MODEL="fake",
         CATO_LLM_TIMEOUT_SECONDS="2",

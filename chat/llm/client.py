@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
@@ -17,17 +16,15 @@ from chat.errors import ModelError
 from chat.llm import failures
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
+from chat.llm.http import is_timeout, new_http_client
 from chat.llm.reasoning import ReasoningSplitter
 
 if TYPE_CHECKING:
-    from httpx2 import Response
     from openai import AsyncOpenAI
 
 # The content of a message is text, or a list of parts if it has images.
 Message = dict[str, Any]
-_CONNECT_TIMEOUT = 10.0
 _SLICE_BYTES = 4096  # after so many bytes, other tasks of the event loop run
-_MAX_STREAM_BYTES, _MAX_BODY_BYTES = 200_000_000, 8_000_000
 _MAX_REASONING = 200_000  # characters before a short answer
 _MAX_MODELS, _MAX_NAME_LENGTH = 1_000, 120
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelEndpoint, AsyncOpenAI]] = WeakKeyDictionary()
@@ -175,59 +172,24 @@ def _load_openai() -> None:
 
 
 def _new_client(endpoint: ModelEndpoint) -> AsyncOpenAI:
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+    from openai import AsyncOpenAI
 
-    timeout = Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT)
+    http_client = new_http_client()
     return AsyncOpenAI(
         base_url=endpoint.base_url,
         # Local endpoints need no key, but the client does.
         api_key=endpoint.api_key or "none",
-        timeout=timeout,
+        timeout=http_client.timeout,
         max_retries=0,
-        http_client=DefaultAsyncHttpxClient(
-            timeout=timeout,
-            # A redirect would send the prompt to a host that nobody configured.
-            follow_redirects=False,
-            # No cookies: one client serves everybody, and a cookie would link the requests of different people.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            # A few compressed kB can expand to gigabytes; the hook rejects responses that are compressed anyway.
-            headers={"Accept-Encoding": "identity"},
-            event_hooks={"response": [_limit_response]},
-        ),
+        http_client=http_client,
     )
-
-
-async def _limit_response(response: Response) -> None:
-    """Limit the size of a response. Raises ModelError, also while it is read."""
-    from httpx2 import AsyncByteStream
-
-    host = response.url.netloc.decode()
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise failures.compressed(host)
-    source = cast("AsyncByteStream", response.stream)
-    is_answer = response.is_success and response.url.path.endswith("/chat/completions")
-    limit = _MAX_STREAM_BYTES if is_answer else _MAX_BODY_BYTES
-
-    class Bounded(AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for received in source:
-                size += len(received)
-                if size > limit:
-                    raise failures.too_long(host)
-                yield received
-
-        async def aclose(self) -> None:
-            await source.aclose()
-
-    response.stream = Bounded()
 
 
 def _to_model_error(error: Exception, endpoint: ModelEndpoint, *, has_begun: bool = False) -> ModelError:
     import httpx2
     import openai
 
-    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
+    if is_timeout(error):
         return failures.timed_out()
     if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
         return failures.connection_lost(has_begun) if has_begun else failures.unreachable(endpoint.host)
