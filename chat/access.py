@@ -10,7 +10,7 @@ from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session as LoginSession
-from django.db.models import Exists, IntegerField, OuterRef, Q, QuerySet, Value
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -18,9 +18,6 @@ from chat.errors import PermissionDeniedError
 from chat.models import Image, Thread, Turn
 from memory import api as memory
 from memory.api import Exchange, NotFoundError
-
-# Sockets that one statement checks.
-_SOCKET_BATCH_SIZE = 50
 
 
 class SocketIdentity(NamedTuple):
@@ -171,26 +168,42 @@ def author_has_access() -> Q:
     )
 
 
-def authorize_sockets(sockets: Iterable[SocketIdentity]) -> set[SocketIdentity]:
-    """Return the sockets whose person is active, in the same epoch and login session, and reads the thread, if any."""
-    allowed = set()
-    for batch in memory.batched(set(sockets), _SOCKET_BATCH_SIZE):
-        first, *others = (
-            _if_authorized(socket).values_list(Value(number, output_field=IntegerField()), flat=True)
-            for number, socket in enumerate(batch)
-        )
-        allowed |= {batch[number] for number in first.union(*others, all=True)}
-    return allowed
+def is_socket_authorized(socket: SocketIdentity) -> bool:
+    """Return whether the person is active, in the same epoch and login session, and reads the thread, if any.
 
-
-def _if_authorized(socket: SocketIdentity) -> QuerySet[Any]:
-    """Return the person of this socket as a query without rows if the socket may not stay open."""
-    sessions = LoginSession.objects.filter(session_key=socket.session_key, expire_date__gt=timezone.now())
+    The same as `authorize_sockets` of one socket, with one statement, for a page that connects.
+    """
     people = get_user_model().objects.filter(id=socket.person_id, epoch=socket.epoch, is_active=True)
-    people = people.filter(Exists(sessions)).order_by()
-    if socket.thread_id is None:
-        return people
-    return people.filter(Exists(_thread_read_by(socket.person_id, socket.thread_id)))
+    people = people.filter(Exists(_valid_sessions([socket.session_key])))
+    if socket.thread_id is not None:
+        people = people.filter(Exists(_thread_read_by(socket.person_id, socket.thread_id)))
+    return people.exists()
+
+
+def authorize_sockets(sockets: Iterable[SocketIdentity]) -> set[SocketIdentity]:
+    """Return the authorized ones of these sockets.
+
+    Four statements for all of them: a condition for each socket took a quarter of the processor time of 50 streams.
+    """
+    sockets = set(sockets)
+    people = get_user_model().objects.filter(id__in={socket.person_id for socket in sockets}, is_active=True)
+    epochs = dict(people.values_list("id", "epoch"))
+    valid = _valid_sessions({socket.session_key for socket in sockets})
+    keys = set(valid.values_list("session_key", flat=True))
+    threads = Thread.objects.filter(id__in={socket.thread_id for socket in sockets}, deleted_at=None)
+    spaces = dict(threads.values_list("id", "space_id"))
+    readable = memory.readable_pairs(set(spaces.values()), set(epochs))
+    return {
+        socket
+        for socket in sockets
+        if epochs.get(socket.person_id) == socket.epoch
+        and socket.session_key in keys
+        and (socket.thread_id is None or (spaces.get(socket.thread_id), socket.person_id) in readable)
+    }
+
+
+def _valid_sessions(session_keys: Iterable[str]) -> QuerySet[LoginSession]:
+    return LoginSession.objects.filter(session_key__in=list(session_keys), expire_date__gt=timezone.now())
 
 
 def _thread_read_by(person_id: uuid.UUID, thread_id: uuid.UUID) -> QuerySet[Thread]:

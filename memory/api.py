@@ -122,6 +122,7 @@ from memory.spaces.access import (
     list_readable_spaces,
     manages_space,
     personal_space,
+    readable_pairs,
     readable_space_ids,
     readable_spaces,
     readers,

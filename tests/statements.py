@@ -28,7 +28,7 @@ STEPS = {
     "_start_queued": "queue",
     "apply_model_title": "title",
     "thread_list_update": "list",
-    "authorize_sockets": "socket",
+    "is_socket_authorized": "socket",
     "missing_updates": "sync",
     "mark_read": "read",
     # Not caused by a message: every two or three seconds.

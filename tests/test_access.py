@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
 import pytest
 from django.contrib.sessions.models import Session as LoginSession
@@ -36,6 +37,13 @@ def socket_of(person: User, in_thread: Thread | None) -> SocketIdentity:
     return SocketIdentity(person.id, key, person.epoch, in_thread.id if in_thread else None)
 
 
+def authorized(sockets: Collection[SocketIdentity]) -> set[SocketIdentity]:
+    """Return the authorized sockets, which are the same one by one and all together."""
+    allowed = access.authorize_sockets(sockets)
+    assert allowed == {socket for socket in sockets if access.is_socket_authorized(socket)}
+    return allowed
+
+
 LOSSES = {
     "the account is deactivated": lambda person, talk: User.objects.filter(id=person.id).update(is_active=False),
     "the thread is deleted": lambda person, talk: Thread.objects.filter(id=talk.id).update(deleted_at=ago(seconds=1)),
@@ -49,21 +57,21 @@ LOSSES = {
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_socket_of_a_thread_is_authorized_until(person, bob, talk, loss):
     lost, kept = socket_of(person, talk), socket_of(bob, thread(bob))
-    assert access.authorize_sockets([lost, kept]) == {lost, kept}
+    assert authorized([lost, kept]) == {lost, kept}
     LOSSES[loss](person, talk)
-    assert access.authorize_sockets([lost, kept]) == {kept}
+    assert authorized([lost, kept]) == {kept}
 
 
 def test_a_socket_without_a_thread_needs_its_account_epoch_and_login_session(person, bob):
     sockets = {socket_of(person, None), socket_of(person, None), socket_of(bob, None)}
-    assert access.authorize_sockets(sockets) == sockets
+    assert authorized(sockets) == sockets
 
     expired = next(socket for socket in sockets if socket.person_id == person.id)
     LoginSession.objects.filter(session_key=expired.session_key).update(expire_date=ago(seconds=1))
-    assert access.authorize_sockets(sockets) == sockets - {expired}
+    assert authorized(sockets) == sockets - {expired}
 
     User.objects.filter(id=person.id).update(epoch=person.epoch + 1)
-    assert {socket.person_id for socket in access.authorize_sockets(sockets)} == {bob.id}
+    assert {socket.person_id for socket in authorized(sockets)} == {bob.id}
 
 
 @pytest.mark.parametrize("loss", LOSSES)

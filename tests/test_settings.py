@@ -171,7 +171,7 @@ def test_ending_all_other_sessions_rotates_the_key_of_this_one(alice):
     LoginSession.objects.exclude(browser="Chrome on Android").exclude(session_id=desk.session.session_key).delete()
     since, key = LoginSession.objects.get(session_id=desk.session.session_key).since, desk.session.session_key
     seat = access.SocketIdentity(alice.pk, key, alice.epoch, thread(alice).id)
-    assert access.authorize_sockets([seat])
+    assert access.is_socket_authorized(seat)
 
     desk.post("/settings/sign-ins", {"login_session": "others"})
 
@@ -180,7 +180,7 @@ def test_ending_all_other_sessions_rotates_the_key_of_this_one(alice):
     assert [c.get("/settings").status_code for c in (phone, forgotten_by_the_list)] == [302, 302]
     (remaining,) = LoginSession.objects.filter(person=alice)
     assert (remaining.session_id, remaining.since) == (desk.session.session_key, since)
-    assert not access.authorize_sockets([seat]), "pages that are open are let go"
+    assert not access.is_socket_authorized(seat), "pages that are open are let go"
     assert AuditEntry.objects.filter(actor=alice, action="session.others_ended").exists()
 
 

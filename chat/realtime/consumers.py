@@ -99,7 +99,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         now = time.monotonic()
         if now - self.authorized_at < _AUTHORIZED_FOR:
             return True
-        if not await run_in_db_thread(access.authorize_sockets, [self.identity]):
+        if not await run_in_db_thread(access.is_socket_authorized, self.identity):
             return False
         self.authorized_at = now
         return True

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
-from django.db.models import Model, OuterRef, Q, QuerySet
+from django.db.models import FilteredRelation, Model, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -122,6 +122,17 @@ def readers(space: Space, active_people: QuerySet[M]) -> QuerySet[M]:
 def in_spaces(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
     """Return those of `rows` that are in `spaces`; empty `spaces` give no rows."""
     return rows.filter(space_id__in=list(spaces))
+
+
+def readable_pairs(space_ids: Set[uuid.UUID], person_ids: Set[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
+    """Return the pairs of these spaces and people in which the person can read the space, with one statement."""
+    memberships = FilteredRelation("membership", condition=Q(membership__person_id__in=list(person_ids)))
+    rows = Space.objects.filter(id__in=list(space_ids)).annotate(reading=memberships)
+    pairs = set()
+    for space_id, kind, owner_id, member_id in rows.values_list("id", "kind", "owner_id", "reading__person_id"):
+        readers = {Space.Kind.PERSONAL: {owner_id}, Space.Kind.GROUP: {member_id}, Space.Kind.TEAM: person_ids}
+        pairs |= {(space_id, person_id) for person_id in readers[Space.Kind(kind)] & person_ids}
+    return pairs
 
 
 def readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
