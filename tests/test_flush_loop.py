@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from chat.answers import runner
+from chat.answers import flush
 from chat.answers.job import AnswerJob
 from chat.answers.persistence import AnswerCheckpoint
 from chat.answers.recall import PreparedAnswer
 from chat.answers.stream import AnswerStream
 from chat.llm.events import StreamChunk
 from chat.models import Thread, Turn
+from chat.realtime.hub import hub
 from chat.rendering.citations import Citations
+
+STREAMS: dict[uuid.UUID, AnswerStream] = {}
 
 
 class FakeStore:
@@ -29,6 +32,7 @@ class FakeStore:
         self.failing = 0
         self.saving = 0
         self.overlapping = False
+        self.has_page = True
 
     async def save(self, call: Any, rows: list[AnswerCheckpoint]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
         self.saving += 1
@@ -47,6 +51,11 @@ class FakeStore:
     def is_published(self, text: str) -> bool:
         return any(event == "shown" and text in content for event, content in self.events)
 
+    async def until_saved(self, text: str) -> None:
+        async with asyncio.timeout(20):
+            while ("kept", text) not in self.events:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
     async def until_published(self, text: str) -> None:
         async with asyncio.timeout(20):
             while not self.is_published(text):  # noqa: ASYNC110  (the loop notifies only pages)
@@ -56,7 +65,7 @@ class FakeStore:
 def running_stream(text: str) -> AnswerStream:
     """Return a running answer stream with this text."""
     job = AnswerJob(Turn(thread=Thread(), attempt=1))
-    stream = runner._streams[job.turn_id] = AnswerStream(job)
+    stream = STREAMS[job.turn_id] = AnswerStream(job)
     stream.start(PreparedAnswer([], 1, Citations(job.turn_id, 0)))
     stream.feed(StreamChunk(text))
     return stream
@@ -71,20 +80,21 @@ def run_flush_loop(
     def run(scenario: Callable[[FakeStore], Awaitable[None]]) -> FakeStore:
         async def record() -> FakeStore:
             store = FakeStore()
-            monkeypatch.setattr(runner, "run_in_db_thread", store.save)
-            monkeypatch.setattr(runner.hub, "loop", asyncio.get_running_loop())
-            monkeypatch.setattr(runner.hub, "publish", store.publish)
-            runner._ensure_flush_loop()
+            monkeypatch.setattr(flush, "run_in_db_thread", store.save)
+            monkeypatch.setattr(hub, "loop", asyncio.get_running_loop())
+            monkeypatch.setattr(hub, "publish", store.publish)
+            monkeypatch.setattr(hub, "is_needed", lambda thread_id: store.has_page)
+            flush.ensure_flushing(STREAMS)
             await scenario(store)
             assert not store.overlapping, "of two saves at once the older could overwrite the newer"
             return store
 
         return asyncio.run(record())
 
-    monkeypatch.setattr(runner, "_FLUSH_INTERVAL", 0)
+    monkeypatch.setattr(flush, "_MIN_INTERVAL", 0)
     monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 0)
     yield run
-    runner._streams.clear()
+    STREAMS.clear()
 
 
 def test_an_open_block_grows_on_pages_while_its_save_waits(run_flush_loop):
@@ -147,6 +157,38 @@ def test_after_a_failed_save_finished_blocks_wait_for_a_successful_one(run_flush
     assert run_flush_loop(scenario).events[0] == ("kept", "One.\n\nTwo\n")
 
 
+def test_an_answer_without_an_open_page_is_only_saved_and_continues_on_a_page_that_opens(run_flush_loop):
+    async def scenario(store: FakeStore) -> None:
+        store.has_page = False
+        store.gate.set()
+        stream = running_stream("One.\n\nTwo\n")
+        await store.until_saved("One.\n\nTwo\n")
+        store.has_page = True  # it has read the row
+        stream.feed(StreamChunk("and more\n\nThree\n"))
+        await store.until_published("Three")
+
+    shown = "".join(content for event, content in run_flush_loop(scenario).events if event == "shown")
+    assert "One." not in shown, "it stands in the row"
+    assert shown.count("and more</p>") == 1
+
+
+def test_an_answer_without_an_open_page_is_rendered_only_to_be_saved(run_flush_loop, monkeypatch):
+    monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 0.05)
+    revisions = []
+
+    async def scenario(store: FakeStore) -> None:
+        store.has_page = False
+        store.gate.set()
+        stream = running_stream("One")
+        for number in range(50):
+            stream.feed(StreamChunk(f" {number}"))
+            await asyncio.sleep(0.005)
+        revisions.append(stream.revision)
+
+    saves = run_flush_loop(scenario).events
+    assert revisions[0] - 1 <= len(saves) + 1, "the last one may not be saved yet"
+
+
 def test_text_that_arrives_during_rendering_is_rendered_next(monkeypatch):
     """Rendering runs in a thread while the model continues."""
     stream, drawn = running_stream("One "), []
@@ -160,5 +202,5 @@ def test_text_that_arrives_during_rendering_is_rendered_next(monkeypatch):
     monkeypatch.setattr(stream._renderer, "feed", feed)
     while stream.has_unrendered_text:
         stream.render_new()
-    del runner._streams[stream.job.turn_id]
+    STREAMS.clear()
     assert "".join(drawn) == "One and 1 more and 2 more "

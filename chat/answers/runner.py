@@ -1,8 +1,4 @@
-"""Generates answers in tasks that outlive the request and the socket that started them.
-
-One flush loop publishes and saves all of them. Finished blocks and reasoning are saved before their frame is published;
-an open block is sent whole each time and needs no save.
-"""
+"""Generates answers in tasks that outlive the request and the socket that started them."""
 
 from __future__ import annotations
 
@@ -17,14 +13,14 @@ from copy import copy
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat import metrics
 from chat.answers import persistence, recall
+from chat.answers.flush import ensure_flushing, publish_frame
 from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, load_job
-from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome, CompletedTurn
+from chat.answers.persistence import AnswerOutcome, CompletedTurn
 from chat.answers.recall import PreparedAnswer, TurnRecall
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
@@ -35,7 +31,7 @@ from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames, watchdog
-from chat.realtime.hub import Frame, hub, publish, publish_to_redis
+from chat.realtime.hub import Frame, hub, publish
 from chat.rows.turns import ActiveTurn, TurnDetails
 from chat.threads import titles
 from chat.turns import posting
@@ -44,15 +40,12 @@ from memory.api import MemoryState, SearchResults
 
 log = logging.getLogger(__name__)
 
-_FLUSH_INTERVAL = 0.06  # seconds
 _SHUTDOWN_GRACE = 10.0  # seconds
 PLACEHOLDER = gettext_noop("Placeholder: no model is connected. An administrator can connect one in Settings.")
 
 
 _streams: dict[uuid.UUID, AnswerStream] = {}
 _tasks: set[asyncio.Task[Any]] = set()
-_flush_task: asyncio.Task[None] | None = None
-_save_task: asyncio.Task[None] | None = None
 _access_task: asyncio.Task[None] | None = None
 
 
@@ -141,7 +134,7 @@ async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None) -> No
     if job is None or turn_id in _streams:
         return
     stream = _streams[turn_id] = AnswerStream(job)
-    _ensure_flush_loop()
+    ensure_flushing(_streams)
     _watch_access()
     try:
         outcome = await _generate(stream)
@@ -167,7 +160,7 @@ async def _get_job(turn_id: uuid.UUID, posted: PostedTurn | None) -> AnswerJob |
     if isinstance(job, AnswerJob):
         return job
     if job is not None:
-        await _publish(await run_in_db_thread(frames.turn, turn_id))
+        await publish_frame(await run_in_db_thread(frames.turn, turn_id))
         await _start_queued(job)
     return None
 
@@ -183,7 +176,7 @@ async def _start_queued(ended: Turn, successors: Successors | None = None) -> No
     else:
         started = []
     for turn_id in started:
-        await _publish(await run_in_db_thread(frames.turn, turn_id))
+        await publish_frame(await run_in_db_thread(frames.turn, turn_id))
         _spawn(run_answer(turn_id))
 
 
@@ -232,7 +225,7 @@ async def _recall_and_prepare(stream: AnswerStream) -> list[Message] | None:
     stream.start(prepared)
     stream.requested_at = time.monotonic()
     if hub.is_needed(stream.job.thread_id):
-        await _publish(await run_in_render_thread(_started_frame, stream.job, prepared))
+        await publish_frame(await run_in_render_thread(_started_frame, stream.job, prepared))
     return prepared.messages
 
 
@@ -285,7 +278,7 @@ async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> Turn | None:
     if hub.is_needed(stream.job.thread_id):
         blocks, reasoning = await run_in_render_thread(stream.drain)
         for frame in await run_in_db_thread(_finished_frames, stream, completed, blocks, reasoning):
-            await _publish(frame)
+            await publish_frame(frame)
     return completed.turn
 
 
@@ -327,88 +320,9 @@ async def _write_title(stream: AnswerStream, completed: Turn) -> None:
     await run_in_db_thread(titles.apply_model_title, completed.thread, reply)
 
 
-def _ensure_flush_loop() -> None:
-    global _flush_task
-    if _flush_task is None or _flush_task.done():
-        _flush_task = asyncio.get_running_loop().create_task(_flush_loop(), context=contextvars.Context())
-
-
 def _watch_access() -> None:
     global _access_task
     if _access_task is None or _access_task.done():
         _access_task = asyncio.get_running_loop().create_task(
             watchdog.watch_answers(_streams), context=contextvars.Context()
         )
-
-
-async def _flush_loop() -> None:
-    """Publish and save all running answers repeatedly until there are none."""
-    global _save_task
-    elapsed = 0.0
-    while _streams:
-        # With many answers a flush takes long; the sleep is as long, so that other tasks can run.
-        await asyncio.sleep(max(_FLUSH_INTERVAL, elapsed))
-        now = time.monotonic()
-        # Before the start and after the end, other code writes the row.
-        running = [stream for stream in _streams.values() if stream.has_started and not stream.is_finished]
-        changed = [stream for stream in running if stream.has_unrendered_text and not stream.is_awaiting_save]
-        await asyncio.gather(*(_publish_progress(stream) for stream in changed))
-        # A save can wait for another writer of the database; open blocks are published meanwhile.
-        if _save_task is None or _save_task.done():
-            due = [stream for stream in running if stream.is_save_due(now)]
-            for stream in due:
-                stream.collect_reasoning()
-                stream.is_awaiting_save = stream.needs_save_before_publish
-            if due:
-                _save_task = asyncio.create_task(_save(due, [stream.checkpoint() for stream in due]))
-        elapsed = time.monotonic() - now
-
-
-async def _publish_progress(stream: AnswerStream) -> None:
-    """Render the new text of this answer and publish it, unless it must be saved first."""
-    async with stream.render_lock:
-        if not stream.is_finished:
-            frame = await run_in_render_thread(stream.render_frame)
-            if frame is not None:
-                await _publish(frame)
-
-
-async def _publish(frame: Frame) -> None:
-    """Publish a frame, directly or through Redis if this process has no pages."""
-    if hub.loop is None:
-        await asyncio.to_thread(publish_to_redis, frame)
-    else:
-        hub.publish(frame)
-
-
-async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
-    """Save these answers, then publish the parts that pages may only get once they are saved.
-
-    Until then no more text of them is rendered: it would be published without being saved.
-    """
-    try:
-        await _save_and_publish(due, rows)
-    except DatabaseError as error:
-        # Parts that are not saved are not published; the next flush tries again.
-        log.warning("running answers could not be saved: %s", type(error).__name__)
-    finally:
-        for stream in due:
-            stream.is_awaiting_save = False
-
-
-async def _save_and_publish(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
-    started_at = time.monotonic()
-    stops, lost_leases = await run_in_db_thread(persistence.save_checkpoints, rows)
-    for turn_id in stops:
-        stop_local(turn_id)
-    for stream in due:
-        stream.saved_at = started_at
-        if stream.is_finished:
-            continue
-        if stream.job.turn_id in lost_leases:
-            stream.has_lost_lease = True
-            stream.stopped.set()
-        elif stream.is_awaiting_save:
-            async with stream.render_lock:
-                if not stream.is_finished:
-                    await _publish(await run_in_render_thread(stream.frame))

@@ -111,11 +111,6 @@ class AnswerStream:
         self._rendered_chars += len(text)
         self.revision += 1
 
-    def render_frame(self) -> Frame | None:
-        """Render new text and return its frame; None if the row must be saved first."""
-        self.render_new()
-        return None if self.needs_save_before_publish else self.frame()
-
     def collect_reasoning(self) -> bool:
         """Include the reasoning received so far in the next checkpoint; return whether it has grown."""
         if len(self.reasoning) == self._published_reasoning:
@@ -142,9 +137,9 @@ class AnswerStream:
 
     def frame(self) -> Frame:
         """Return a frame with new reasoning, finished blocks and segments (each sent once), and the open block."""
-        finished, self._finished = self._finished, []
-        segments, self._segments = self._segments, []
-        is_reset, self._is_reset = self._is_reset, False
+        finished, segments, is_reset = self._finished, self._segments, self._is_reset
+        reasoning = self._new_reasoning()
+        self.discard_frame()
         return frames.answer_progress(
             self.job.thread_id,
             self.job.turn_id,
@@ -154,8 +149,13 @@ class AnswerStream:
             segments=segments,
             is_reset=is_reset,
             is_first=not self._renderer.has_finished,
-            reasoning=self._new_reasoning(),
+            reasoning=reasoning,
         )
+
+    def discard_frame(self) -> None:
+        """Leave out what the next frame would contain; pages read it from the row."""
+        self._finished, self._segments, self._is_reset = [], [], False
+        self._published_reasoning = self._collected_reasoning
 
     def drain(self) -> tuple[list[str], str]:
         """Return the unpublished blocks and reasoning of a finished answer."""

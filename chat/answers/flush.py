@@ -1,0 +1,149 @@
+"""Publishes and saves running answers: one loop for all answers of this process.
+
+Finished blocks and reasoning are saved before their frame is published; an open block is sent whole each time and needs
+no save.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+
+from django.db import DatabaseError
+
+from chat.answers import persistence
+from chat.answers.persistence import AnswerCheckpoint
+from chat.answers.stream import AnswerStream
+from chat.executors import run_in_db_thread, run_in_render_thread
+from chat.realtime.hub import Frame, hub, publish_to_redis
+
+log = logging.getLogger(__name__)
+
+# Seconds between flushes. With many answers a flush takes long, and rendering is at most a third of the time.
+_MIN_INTERVAL, _MAX_INTERVAL = 0.06, 0.2
+_RENDERING_SHARE = 1 / 3
+
+_flush_task: asyncio.Task[None] | None = None
+_save_task: asyncio.Task[None] | None = None
+
+
+def ensure_flushing(streams: Mapping[uuid.UUID, AnswerStream]) -> None:
+    """Flush `streams` until there are none, unless that is being done."""
+    global _flush_task
+    if _flush_task is None or _flush_task.done():
+        _flush_task = asyncio.get_running_loop().create_task(_flush_loop(streams), context=contextvars.Context())
+
+
+async def publish_frame(frame: Frame) -> None:
+    """Publish a frame, directly or through Redis if this process has no pages."""
+    if hub.loop is None:
+        await asyncio.to_thread(publish_to_redis, frame)
+    else:
+        hub.publish(frame)
+
+
+async def _flush_loop(streams: Mapping[uuid.UUID, AnswerStream]) -> None:
+    elapsed = 0.0
+    while streams:
+        await asyncio.sleep(_pause_after(elapsed))
+        started_at = time.monotonic()
+        await _flush(list(streams.values()), started_at)
+        elapsed = time.monotonic() - started_at
+
+
+def _pause_after(elapsed: float) -> float:
+    """Return the seconds to wait after a flush of this duration."""
+    interval = min(max(elapsed / _RENDERING_SHARE, _MIN_INTERVAL), _MAX_INTERVAL)
+    # Beyond the longest interval other tasks still get half of the time.
+    return max(interval - elapsed, min(elapsed, _MAX_INTERVAL))
+
+
+async def _flush(streams: Sequence[AnswerStream], now: float) -> None:
+    """Publish the new text of these answers, and begin to save those that are due."""
+    global _save_task
+    # Before the start and after the end, other code writes the row.
+    running = [stream for stream in streams if stream.has_started and not stream.is_finished]
+    await _publish_progress([stream for stream in running if _is_render_due(stream, now)])
+    # A save can wait for another writer of the database; open blocks are published meanwhile.
+    if _save_task is None or _save_task.done():
+        due = [stream for stream in running if stream.is_save_due(now)]
+        for stream in due:
+            stream.collect_reasoning()
+            stream.is_awaiting_save = stream.needs_save_before_publish
+        if due:
+            _save_task = asyncio.create_task(_save(due, [stream.checkpoint() for stream in due]))
+
+
+def _is_render_due(stream: AnswerStream, now: float) -> bool:
+    """Return whether this answer has new text, and a page that shows it or a save that needs it."""
+    if not stream.has_unrendered_text or stream.is_awaiting_save or stream.render_lock.locked():
+        return False
+    return hub.is_needed(stream.job.thread_id) or stream.is_save_due(now)
+
+
+async def _publish_progress(streams: Sequence[AnswerStream]) -> None:
+    """Render the new text of these answers in one thread, and publish what need not be saved first."""
+    for stream in streams:
+        await stream.render_lock.acquire()  # without waiting: nobody holds it
+    try:
+        frames = await run_in_render_thread(_render_frames, streams) if streams else []
+        for frame in frames:
+            await publish_frame(frame)
+    finally:
+        for stream in streams:
+            stream.render_lock.release()
+
+
+def _render_frames(streams: Sequence[AnswerStream]) -> list[Frame]:
+    frames = []
+    for stream in streams:
+        stream.render_new()
+        if not stream.needs_save_before_publish and hub.is_needed(stream.job.thread_id):
+            frames.append(stream.frame())
+    return frames
+
+
+async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
+    """Save these answers, then publish the parts that pages may only get once they are saved.
+
+    Until then no more text of them is rendered: it would be published without being saved.
+    """
+    try:
+        await _save_and_publish(due, rows)
+    except DatabaseError as error:
+        # Parts that are not saved are not published; the next flush tries again.
+        log.warning("running answers could not be saved: %s", type(error).__name__)
+    finally:
+        for stream in due:
+            stream.is_awaiting_save = False
+
+
+async def _save_and_publish(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
+    started_at = time.monotonic()
+    stops, lost_leases = await run_in_db_thread(persistence.save_checkpoints, rows)
+    for stream in due:
+        stream.saved_at = started_at
+        if stream.job.turn_id in stops:
+            stream.stopped.set()
+        if stream.is_finished:
+            continue
+        if stream.job.turn_id in lost_leases:
+            stream.has_lost_lease = True
+            stream.stopped.set()
+        elif stream.is_awaiting_save:
+            await _publish_saved(stream)
+
+
+async def _publish_saved(stream: AnswerStream) -> None:
+    """Publish the parts that are saved now. A page that opens later reads them from the row."""
+    async with stream.render_lock:
+        if stream.is_finished:
+            return
+        if hub.is_needed(stream.job.thread_id):
+            await publish_frame(await run_in_render_thread(stream.frame))
+        else:
+            stream.discard_frame()
