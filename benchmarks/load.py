@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -102,6 +102,7 @@ class Page:
 
     frames: list[float] = field(default_factory=list)
     is_closed: bool = False
+    socket: ClientConnection | None = None
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def first_token(self) -> float:
@@ -109,11 +110,17 @@ class Page:
         await self._arrived.wait()
         return self.frames[0]
 
-    async def read(self, socket: ClientConnection) -> None:
+    async def send(self, message: str) -> None:
+        """Send a message to the server."""
+        assert self.socket is not None
+        await self.socket.send(message)
+
+    async def read(self) -> None:
         """Receive until cancelled."""
+        assert self.socket is not None
         clock = asyncio.get_running_loop().time
         try:
-            async for frame in socket:
+            async for frame in self.socket:
                 if TOKEN in str(frame):
                     self.frames.append(clock())
                     self._arrived.set()
@@ -157,10 +164,10 @@ class Visitor:
 @asynccontextmanager
 async def open_page(url: str, hello: object, headers: dict[str, str] | None = None) -> AsyncIterator[Page]:
     """Open a socket, send `hello` as JSON, and read until the block ends."""
-    page = Page()
     async with connect(url, additional_headers=headers, proxy=None, compression=None, max_size=None) as socket:
-        await socket.send(json.dumps(hello))
-        reading = asyncio.create_task(page.read(socket))
+        page = Page(socket=socket)
+        await page.send(json.dumps(hello))
+        reading = asyncio.create_task(page.read())
         try:
             yield page
         finally:
@@ -196,8 +203,3 @@ def pin(process: psutil.Process, core: int) -> None:
     """Let all threads of a process, and those that they start, run on this core only."""
     for thread in process.threads():
         os.sched_setaffinity(thread.id, {core})
-
-
-async def all_at_once(calls: list[Callable[[], Awaitable[float]]]) -> list[float]:
-    """Run all calls at the same time and return their results."""
-    return list(await asyncio.gather(*(call() for call in calls)))

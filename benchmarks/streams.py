@@ -98,9 +98,7 @@ async def with_cato(cato: Cato, person: Client, endpoint: StreamEndpoint, stream
     return measurement
 
 
-async def with_relay(
-    home: Path, client: str, endpoint: StreamEndpoint, streams: int, seconds: float
-) -> Measurement:
+async def with_relay(home: Path, client: str, endpoint: StreamEndpoint, streams: int, seconds: float) -> Measurement:
     """Measure a bare relay."""
     port = free_port()
     command = [sys.executable, "-m", "benchmarks.relay", "--port", str(port), "--endpoint", endpoint.url]

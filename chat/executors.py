@@ -12,9 +12,10 @@ from django.db import close_old_connections
 P = ParamSpec("P")
 R = TypeVar("R")
 
+RECALL_THREADS = 4
 _database = ThreadPoolExecutor(4, thread_name_prefix="database")
 # Separate, because recall waits for the embedding model and the vector store and must not delay saving answers.
-_recall = ThreadPoolExecutor(4, thread_name_prefix="recall")
+_recall = ThreadPoolExecutor(RECALL_THREADS, thread_name_prefix="recall")
 _rendering = ThreadPoolExecutor(2, thread_name_prefix="rendering")
 
 

@@ -150,6 +150,7 @@ class Turn(models.Model):
         CONTENT_FILTER = "content_filter"
 
     RUNNING_STATES: ClassVar[tuple[str, ...]] = ("recalling", "answering")
+    RECALL_SKIPPED: ClassVar[str] = "slow"  # the recall note of an answer whose recall would have taken too long
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="turns")

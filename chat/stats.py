@@ -65,6 +65,11 @@ def count_failures(spaces: SpaceIds | None, *, since: datetime) -> int:
     return _turns(spaces).filter(created_at__gt=since, state=Turn.State.FAILED).count()
 
 
+def count_skipped_recalls(spaces: SpaceIds | None, *, since: datetime) -> int:
+    """Return the number of answers since then that began without memory, because recall would have taken too long."""
+    return _turns(spaces).filter(created_at__gt=since, recall_note=Turn.RECALL_SKIPPED).count()
+
+
 def _sum_of(key: str) -> Sum:
     """Sum the plausible counts. Older rows can contain any JSON value that an endpoint sent.
 

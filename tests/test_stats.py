@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cato_web.stats import charts
 from chat import stats as figures
+from chat.models import Turn
 from memory.models import EmbeddingJob, Exchange, Job, RecallLogEntry
 from memory.spaces import access
 from memory.stats import history
@@ -130,9 +131,11 @@ def test_a_failure_links_administrators_to_a_retry(chroma, alice):
     row = exchange(alice, "Broken")
     EmbeddingJob.objects.filter(exchange=row).update(state=Job.State.FAILED)
     turn(thread(alice), state="failed")
+    turn(thread(alice), recall_note=Turn.RECALL_SKIPPED)
     page = stats(alice)
     assert "1 failed" in tile(page, "Still to be embedded")
     assert tile(page, "Failed answers").startswith("1<")
+    assert tile(page, "Answers without recall").startswith("1<")
     assert "/admin/jobs" not in page
     assert 'href="/admin/jobs">1 failed' in stats(AdministratorFactory(), of="everything")
 

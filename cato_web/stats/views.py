@@ -115,6 +115,8 @@ def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds |
     tiles.append(Line(_("Still to be embedded"), format_number(counts.pending), meaning, url))
     failures = answer_stats.count_failures(spaces, since=since)
     tiles.append(Line(_("Failed answers"), format_number(failures), _("in the last 30 days")))
+    skipped = answer_stats.count_skipped_recalls(spaces, since=since)
+    tiles.append(Line(_("Answers without recall"), format_number(skipped), _("recall timed out; in the last 30 days")))
     return tiles
 
 

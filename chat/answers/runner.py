@@ -22,9 +22,10 @@ from chat.answers.flush import ensure_flushing, publish_frame
 from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, load_job
 from chat.answers.persistence import AnswerOutcome, CompletedTurn
 from chat.answers.recall import PreparedAnswer, TurnRecall
+from chat.answers.recall_pool import RecallSkippedError, recall_pool
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
-from chat.executors import run_in_db_thread, run_in_recall_thread, run_in_render_thread
+from chat.executors import run_in_db_thread, run_in_render_thread
 from chat.llm import client, failures
 from chat.llm.client import Message
 from chat.llm.endpoint import ModelEndpoint
@@ -55,7 +56,7 @@ def start_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None) -> None:
     `posted` is the turn if it was posted by this request, which has checked the author's access.
     """
     if hub.loop is not None:
-        hub.loop.call_soon_threadsafe(_spawn, run_answer(turn_id, posted))
+        hub.loop.call_soon_threadsafe(_spawn, run_answer(turn_id, posted, asked_at=time.monotonic()))
 
 
 def publish_and_start(
@@ -128,8 +129,12 @@ def _spawn(coroutine: Coroutine[Any, Any, None]) -> None:
     task.add_done_callback(_tasks.discard)
 
 
-async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None) -> None:
-    """Answer one turn, from recall to the stored exchange, then start the queued turns that waited for it."""
+async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None, *, asked_at: float | None = None) -> None:
+    """Answer one turn, from recall to the stored exchange, then start the queued turns that waited for it.
+
+    `asked_at` is the time, of `time.monotonic()`, from which the time for recall counts.
+    """
+    asked_at = asked_at or time.monotonic()
     job = await _get_job(turn_id, posted)
     if job is None or turn_id in _streams:
         return
@@ -137,7 +142,7 @@ async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None) -> No
     ensure_flushing(_streams)
     _watch_access()
     try:
-        outcome = await _generate(stream)
+        outcome = await _generate(stream, asked_at)
         completed = await _finish(stream, outcome)
         if completed is not None:
             _spawn(_write_title(stream, completed))
@@ -180,9 +185,9 @@ async def _start_queued(ended: Turn, successors: Successors | None = None) -> No
         _spawn(run_answer(turn_id))
 
 
-async def _generate(stream: AnswerStream) -> AnswerOutcome:
+async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
     """Recall, then stream the model's answer until it ends, fails or is stopped."""
-    messages = await _recall_and_prepare(stream)
+    messages = await _recall_and_prepare(stream, asked_at)
     if messages is None:
         stream.has_lost_lease = True
         return stream.build_outcome(Turn.State.INTERRUPTED)
@@ -208,18 +213,17 @@ async def _generate(stream: AnswerStream) -> AnswerOutcome:
     return stream.build_outcome(Turn.State.COMPLETE)
 
 
-async def _recall_and_prepare(stream: AnswerStream) -> list[Message] | None:
-    started_at = time.monotonic()
+async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> list[Message] | None:
+    deadline = asked_at + settings.CATO.vector_store.retrieval_timeout
+    job = stream.job
     try:
-        recalled = await asyncio.wait_for(
-            run_in_recall_thread(recall.recall_for_turn, stream.job), settings.CATO.vector_store.retrieval_timeout
-        )
-    except TimeoutError:
-        recalled = TurnRecall(SearchResults(note="slow"))
-    elapsed = time.monotonic() - started_at
+        recalled = await recall_pool().run(job.turn.author_id, deadline, lambda: recall.recall_for_turn(job))
+    except RecallSkippedError:
+        recalled = TurnRecall(SearchResults(note=Turn.RECALL_SKIPPED))
+    elapsed = time.monotonic() - asked_at
     search_results = recalled.search_results
     metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
-    prepared = await run_in_db_thread(recall.prepare_answer, stream.job, recalled, round(1000 * elapsed))
+    prepared = await run_in_db_thread(recall.prepare_answer, job, recalled, round(1000 * elapsed))
     if prepared is None:
         return None
     stream.start(prepared)

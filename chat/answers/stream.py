@@ -65,6 +65,7 @@ class AnswerStream:
         self._is_reset = False
         self._pending = ""
         self._received_chars = 0
+        self._max_chars = settings.CATO.chat.max_answer_chars
 
     def start(self, prepared: PreparedAnswer) -> None:
         """Set the prepared state; from now on this stream writes the row."""
@@ -87,10 +88,9 @@ class AnswerStream:
         self.usage = chunk.usage or self.usage
         self.finish_reason = chunk.finish_reason or self.finish_reason
         self._received_chars += len(chunk.text) + len(chunk.reasoning)
-        limit = settings.CATO.chat.max_answer_chars
-        if len(self.text) > limit:
-            self.text = self.text[:limit]
-        if len(self.text) >= limit or self._received_chars > limit + _MAX_REASONING:
+        if len(self.text) > self._max_chars:
+            self.text = self.text[: self._max_chars]
+        if len(self.text) >= self._max_chars or self._received_chars > self._max_chars + _MAX_REASONING:
             self.is_full, self.finish_reason = True, Turn.FinishReason.LENGTH
 
     @property

@@ -48,8 +48,9 @@ async def stream(
                 finished = finished or bool(chunk.finish_reason)
                 if chunk.text:
                     reasoning, text = splitter.feed(chunk.text)
-                    chunk = replace(chunk, text=text, reasoning=chunk.reasoning + reasoning)
-                if chunk != StreamChunk():
+                    if text != chunk.text:
+                        chunk = replace(chunk, text=text, reasoning=chunk.reasoning + reasoning)
+                if not chunk.is_empty:
                     has_begun = has_begun or bool(chunk.text or chunk.reasoning)
                     yield chunk
     except ModelError as error:
@@ -82,11 +83,12 @@ async def _stream_chunks(
         # Raw events instead of openai's stream: its typed object per token costs more than all further processing.
         async for received in response.iter_bytes():
             for start in range(0, len(received), _SLICE_BYTES):
+                if start:
+                    await asyncio.sleep(0)
                 for event in reader.feed(received[start : start + _SLICE_BYTES]):
                     yield _to_chunk(event)
                 if reader.is_done:
                     return
-                await asyncio.sleep(0)
     for event in reader.end():
         yield _to_chunk(event)
 

@@ -28,6 +28,11 @@ class StreamChunk:
     usage: dict[str, int] | None = None
     finish_reason: str = ""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the chunk contains nothing."""
+        return not (self.text or self.reasoning or self.usage or self.finish_reason)
+
 
 class EventReader:
     """Parses bytes into the JSON objects of events, whose data can span lines and lack the blank line at the end."""
@@ -80,7 +85,7 @@ class EventReader:
 
     def _complete(self) -> dict[str, Any] | None:
         try:
-            event = json.loads("\n".join(self._data), parse_int=_integer)
+            event = _DECODER.decode("\n".join(self._data))
         except RecursionError as error:
             raise EventError("too deep") from error
         except ValueError:
@@ -120,3 +125,6 @@ def _usage(usage: Any) -> dict[str, int] | None:
 def _integer(digits: str) -> int:
     """Parse at most 20 digits: Python rejects integers of thousands of digits."""
     return int(digits[:20])
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer)

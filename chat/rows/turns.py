@@ -27,7 +27,7 @@ from memory.api import MemoryState, RecalledItem, Space, day_of_this_year, forma
 
 THINKING = gettext_noop("Thinking…")
 _RECALL_NOTES = {
-    "slow": gettext_noop("Recall timed out; answered without memory"),
+    Turn.RECALL_SKIPPED: gettext_noop("Recall timed out; answered without memory"),
     "failed": gettext_noop("Recall failed; answered without memory"),
     "words": gettext_noop("Search index unavailable; recalled by keyword only"),
 }
