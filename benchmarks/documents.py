@@ -134,7 +134,7 @@ from memory.documents.chunking import split
 from memory.embeddings.local import LocalEmbedder
 import chromadb, uuid
 pieces = [text[s.start:s.end] for s in split(text, strategy="semantic", chunk_size=600, chunk_overlap=0,
-          max_chunk_size=1500, preserve_sentence_boundaries=True)]
+          max_chunk_size=1250, preserve_sentence_boundaries=True)]
 model = LocalEmbedder("multilingual-e5-small", threads=1)
 collection = chromadb.HttpClient(host="127.0.0.1", port=int(sys.argv[2])).create_collection(uuid.uuid4().hex)
 for at in range(0, len(pieces), 64):

@@ -254,6 +254,27 @@ def test_chinese_and_japanese_sentences_end_without_a_space():
     ]
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@without_deadline
+@given(
+    parts=st.lists(st.sampled_from(["漢", "字。", "かな", "한국어 ", "Word ", "a. ", "\n\n", "# 题\n"]), max_size=200)
+)
+def test_a_chinese_japanese_or_korean_character_counts_as_more_than_two(strategy, parts):
+    text = "".join(parts)
+    for start, end in cut(text, strategy, chunk_size=50, chunk_overlap=20, max_chunk_size=80):
+        wide = sum(char > "\u2e80" for char in text[start:end])
+        assert end - start + 1.25 * wide <= (80 if strategy == "semantic" else 50)
+
+
+def test_wide_text_fills_its_chunks_and_keeps_the_overlap():
+    assert chunks("漢" * 100, "fixed_size", chunk_size=90, chunk_overlap=9) == ["漢" * 40, "漢" * 40, "漢" * 28]
+    assert chunks("漢" * 40 + " " + "word " * 30, "hybrid", chunk_size=90) == [
+        "漢" * 40,
+        *["word " * 17 + "word"],
+        "word " * 11 + "word",
+    ]
+
+
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [
@@ -283,7 +304,9 @@ def test_ten_megabytes_are_split_whatever_they_contain():
     size = 10_000_000
     for text in [
         "The fox jumps over the dog. " * 15 + "\n\n",
+        "狐狸跳过了懒狗。" * 15 + "\n\n",
         "x",
+        "漢",
         "\n",
         "#",
     ]:

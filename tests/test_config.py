@@ -103,7 +103,7 @@ def test_unknown_keys_cause_a_warning_with_a_suggestion(file: Path) -> None:
         ({"CATO_DUMMY_MODE": "maybe"}, r"dummy_mode: 'maybe' .*boolean"),
         ({"CATO_LLM_TEMPERATURE": "nan"}, r"llm\.temperature: 'nan' .*finite"),
         ({"CATO_VECTOR_STORE_CHUNKING_STRATEGY": "lines"}, r"chunking_strategy: 'lines' .*'semantic' or 'hybrid'"),
-        ({"CATO_VECTOR_STORE_CHUNK_SIZE": "2000"}, r"chunk_size \(2000\) .*max_chunk_size \(1500\)"),
+        ({"CATO_VECTOR_STORE_CHUNK_SIZE": "2000"}, r"chunk_size \(2000\) .*max_chunk_size \(1250\)"),
         ({"CATO_VECTOR_STORE_COLLECTION_NAME": "!"}, r"collection_name: '!' .*3 to 100 letters"),
         ({"REDIS_URL": "http://me:pw@host"}, r"redis_url: 'http://\*\*\*@host' .*redis:// or rediss:// or unix://"),
         ({"DATABASE_URL": "me:pw@host/db"}, r"database_url: '\*\*\*@host/db' "),

@@ -40,6 +40,41 @@ BUOYS = "\n\n".join(
     ]
 )
 
+# The first paragraph is one sentence, as Chinese is often written, which is longer than what the model reads.
+HANDBOOK = "\n\n".join(
+    [
+        "港口的值班从早上六点开始，"
+        + "".join(
+            f"第{hour}小时巡查员沿着码头检查{place}，记录水位和风速，发现缆绳磨损就立即更换，并在日志里签字，"
+            for hour, place in enumerate(
+                [
+                    "吊车",
+                    "灯塔",
+                    "油库",
+                    "仓库",
+                    "闸门",
+                    "浮标",
+                    "泵站",
+                    "栈桥",
+                    "船坞",
+                    "磅秤",
+                    "雷达",
+                    "锚地",
+                    "水塔",
+                    "岗亭",
+                    "拖轮",
+                    "滑道",
+                ],
+                1,
+            )
+        )
+        + "备用钥匙由隔壁面包店的老板娘保管。",
+        "访客须在大门口登记，并佩戴临时胸牌。",
+        "食堂在中午十二点供应热餐，星期五有鱼。",
+        "仓库的钥匙丢失时，应当立即报告主管。",
+    ]
+)
+
 
 def found(memory: Any, person: Any, text: str) -> list[str]:
     return [
@@ -71,6 +106,14 @@ def test_the_chunks_contain_the_whole_text_in_order(memory, person):
 
     text = "".join(chunk.separator + chunk.text for chunk in list_chunks(uploaded, since=0, count=100))
     assert "".join(text.split()) == "".join(BUOYS.split())
+
+
+def test_the_end_of_a_long_chinese_sentence_is_found(memory, person):
+    document(person, "手册.txt", HANDBOOK)
+
+    # English, so that no term of the question is in the text.
+    (hit, *_) = memory.search("Who has the spare key?", spaces=access.readable_space_ids(person.id)).results
+    assert "备用钥匙" in hit.exchange.user_message
 
 
 def test_no_chunk_is_found_before_all_chunks_are_indexed(memory, person, monkeypatch):

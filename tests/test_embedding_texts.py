@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.conf import settings
 
+from memory.documents.chunking import split
 from memory.embeddings import language_bias, multilingual_e5, tokenizers
 from memory.index.parts import embedding_texts
 from memory.index.vectors import PARTS
@@ -51,3 +53,22 @@ def test_the_local_model_reads_every_piece_whole(tokenizer: tokenizers.Tokenizer
     assert len(pieces) == 4
     assert max(tokens) <= multilingual_e5.MAX_TOKENS
     assert min(tokens) > multilingual_e5.MAX_TOKENS / 2
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_the_local_model_reads_every_chunk_whole(tokenizer: tokenizers.Tokenizer, language: str) -> None:
+    # One sentence, which chunks follow up to the maximum, and a change of language within it.
+    sentence = "，".join(text.rstrip("。.?!？") for text in SENTENCES[language] + SENTENCES["English"]) * 3
+    sizes = settings.CATO.vector_store
+    spans = split(
+        sentence,
+        strategy="semantic",
+        chunk_size=sizes.max_chunk_size,
+        chunk_overlap=0,
+        max_chunk_size=sizes.max_chunk_size,
+        preserve_sentence_boundaries=True,
+    )
+
+    tokens = [len(tokenizer.encode(f"passage: {sentence[span.start : span.end]}")) for span in spans]
+    assert len(tokens) > 1
+    assert max(tokens) <= multilingual_e5.MAX_TOKENS

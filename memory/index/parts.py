@@ -7,15 +7,11 @@ similarity counts. Long messages are split because a model reads at most about a
 from __future__ import annotations
 
 from memory.documents.chunking import Span, split
+from memory.documents.chunking.lengths import MODEL_LENGTH, fits
 from memory.index.vectors import MAX_ANSWER_PARTS, MAX_MESSAGE_PARTS
 from memory.models import Exchange
 from memory.text import content_hash
 
-# multilingual-e5-small reads 512 tokens, of which 8 are not of the text. A token has 4.2 characters in English and 4.4 in
-# German prose, 3.3 in technical text and source code (2.8 in a tenth of it), 1.5 in Chinese and 1.8 in Japanese.
-_PIECE_CHARS = 1250
-# Characters from U+2E80 (Chinese, Japanese, Korean) count as more than one.
-_WIDE_CHARS_FROM, _CHARS_OF_A_WIDE_ONE = "\u2e80", 2.25
 _CONTEXT_CHARS = 300
 # Limit in characters for a text that is given to any model. Remote models get at most 16 kB of it. A message can have
 # megabytes, for which a tokenizer would need hundreds of megabytes of memory.
@@ -58,22 +54,15 @@ def _context(exchange: Exchange) -> str:
 
 def _pieces(text: str, limit: int) -> list[str]:
     """Return the first `limit` pieces of the text; read only the first `limit` + 1 piece lengths of it."""
-    text = text[: (limit + 1) * _PIECE_CHARS]
-    size = _piece_size(text)
-    if len(text) <= size:
+    text = text[: (limit + 1) * MODEL_LENGTH]
+    if fits(text, 0, len(text), MODEL_LENGTH):
         return [text]
     spans: list[Span] = split(
         text,
         strategy="hybrid",
-        chunk_size=size,
+        chunk_size=MODEL_LENGTH,
         chunk_overlap=0,
-        max_chunk_size=size,
+        max_chunk_size=MODEL_LENGTH,
         preserve_sentence_boundaries=True,
     )
     return [text[span.start : span.end] for span in spans[:limit]]
-
-
-def _piece_size(text: str) -> int:
-    """Return the length in characters of pieces of this text, which a model reads whole."""
-    wide = sum(char >= _WIDE_CHARS_FROM for char in text)
-    return int(_PIECE_CHARS * len(text) / (len(text) + wide * (_CHARS_OF_A_WIDE_ONE - 1))) if text else _PIECE_CHARS

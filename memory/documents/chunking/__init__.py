@@ -27,8 +27,9 @@ def split(
     max_chunk_size: int,
     preserve_sentence_boundaries: bool,
 ) -> list[Span]:
-    """Return the spans of `text` in order, without white space at their ends; sizes in characters.
+    """Return the spans of `text` in order, without white space at their ends.
 
+    Sizes are in characters, of which those of Chinese, Japanese and Korean count as 2.25 (`lengths`).
     A blank text has no spans. Except with "truncate", they cover every character that is not white space. No span is
     longer than `max_chunk_size`, and only "semantic" exceeds `chunk_size`. Neighbours share at most `chunk_overlap`
     characters. `preserve_sentence_boundaries` applies to "fixed_size". Raises InvalidInputError for an unknown strategy

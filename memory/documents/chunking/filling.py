@@ -6,6 +6,7 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from memory.documents.chunking.graphemes import is_border
+from memory.documents.chunking.lengths import fits, reach, reach_back
 from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
 from memory.documents.chunking.units import Unit, units
 from memory.documents.chunking.windows import cut_at_word
@@ -23,7 +24,7 @@ def hybrid(text: str, sizes: ChunkSizes) -> list[Span]:
     """Return semantic spans of at most `chunk_size`, with small neighbours merged, such as short sections."""
     merged: list[Span] = []
     for span in semantic(text, replace(sizes, longest=sizes.chunk_size)):
-        if merged and span.end - merged[-1].start <= sizes.chunk_size:
+        if merged and fits(text, merged[-1].start, span.end, sizes.chunk_size):
             merged[-1] = Span(merged[-1].start, span.end)
         else:
             merged.append(span)
@@ -46,8 +47,8 @@ class _SpanBuilder:
         if unit.end <= self._reserved_end:
             self._take(unit)
         elif unit.is_heading:
-            if not self._headings or not self._fits(unit.end):
-                self._open(unit, reach=unit.end)
+            if not self._headings or not self._fits(unit.end, self._sizes.chunk_size):
+                self._open(unit, until=unit.end)
             self._take(unit)
             self._headings.append(unit)
         elif self._headings:
@@ -65,23 +66,23 @@ class _SpanBuilder:
     def _add_plain(self, unit: Unit) -> None:
         size = self._sizes.chunk_size
         for end in (*unit.whole, unit.paragraph_end, unit.end):
-            if self._fits(end):
+            if self._fits(end, size):
                 return self._take(unit, reserved=end)
-            if end - unit.start <= size:
-                self._open(unit, reach=end)
+            if fits(self._text, unit.start, end, size):
+                self._open(unit, until=end)
                 return self._take(unit, reserved=end)
-        self._open(unit, reach=unit.end)
+        self._open(unit, until=unit.end)
         return self._take(unit)
 
     def _add_below_heading(self, unit: Unit) -> None:
         """Add like `_add_plain`, but do not close the span after a heading; it may reach `longest`."""
         size, longest = self._sizes.chunk_size, self._sizes.longest
         for end in unit.whole:
-            if end - self._start <= (longest if end - unit.start <= size else size):
+            if self._fits(end, longest if fits(self._text, unit.start, end, size) else size):
                 return self._take(unit, reserved=end)
-        if self._fits(unit.paragraph_end):
+        if self._fits(unit.paragraph_end, size):
             return self._take(unit, reserved=unit.paragraph_end)
-        if unit.end - self._start <= longest:
+        if self._fits(unit.end, longest):
             return self._take(unit)
         return self._cut_below_heading(unit)
 
@@ -89,12 +90,12 @@ class _SpanBuilder:
         """Put as much of `unit` below its headings as fits, or below only the last heading."""
         size, longest = self._sizes.chunk_size, self._sizes.longest
         at = -1
-        if unit.start < self._start + size:
+        if unit.start < reach(self._text, self._start, size):
             at = cut_at_word(self._text, self._start, unit.start, size, longest)
         if is_border(self._text, at, unit.start) and at > unit.start:
             self._end = without_trailing_blank(self._text, self._start, at)
             rest_start = next_nonblank(self._text, at, unit.end)
-            self._open(unit._replace(start=rest_start, is_part=True), reach=unit.end)
+            self._open(unit._replace(start=rest_start, is_part=True), until=unit.end)
             return self._take(unit._replace(start=rest_start, is_part=True))
         if len(self._headings) > 1:
             *earlier, last = self._headings
@@ -104,14 +105,17 @@ class _SpanBuilder:
         self._headings = []
         return self._add_plain(unit)
 
-    def _fits(self, end: int) -> bool:
-        return self._start >= 0 and end - self._start <= self._sizes.chunk_size
+    def _fits(self, end: int, size: int) -> bool:
+        return self._start >= 0 and fits(self._text, self._start, end, size)
 
-    def _open(self, unit: Unit, *, reach: int) -> None:
-        """Open the next span, which will reach `reach`, with as much overlap as allowed."""
+    def _open(self, unit: Unit, *, until: int) -> None:
+        """Open the next span, which will reach `until`, with as much overlap as allowed."""
         overlap: list[int] = []
         if not unit.is_heading and not unit.is_part:
-            earliest = max(self._end - self._sizes.overlap, reach - self._sizes.chunk_size)
+            earliest = max(
+                reach_back(self._text, self._end, self._sizes.overlap),
+                reach_back(self._text, until, self._sizes.chunk_size),
+            )
             overlap = self._unit_starts[bisect_left(self._unit_starts, earliest) :]
         self.close()
         self._unit_starts = overlap

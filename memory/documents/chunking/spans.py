@@ -20,7 +20,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkSizes:
-    """The sizes passed to `split`, in characters."""
+    """The sizes passed to `split`."""
 
     chunk_size: int
     overlap: int

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory.documents.chunking.blocks import Block, BlockKind, blocks, lines
+from memory.documents.chunking.lengths import fits
 from memory.documents.chunking.sentences import sentences
 from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
 from memory.documents.chunking.windows import cut_at_word
@@ -31,7 +32,7 @@ def units(text: str, sizes: ChunkSizes) -> Iterator[Unit]:
     for block in blocks(text):
         start = next_nonblank(text, block.start, block.end)
         # A heading of more than half a span would leave no room for its text, so it is treated as a paragraph.
-        if block.kind is BlockKind.HEADING and block.end - start <= sizes.chunk_size // 2:
+        if block.kind is BlockKind.HEADING and fits(text, start, block.end, sizes.chunk_size // 2):
             yield Unit(start, block.end, (), block.end, is_heading=True, is_part=False)
         else:
             yield from _units_of(text, block, sizes)
@@ -49,11 +50,11 @@ def _units_of(text: str, block: Block, sizes: ChunkSizes) -> Iterator[Unit]:
 
 def _split_long(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span, bool]]:
     """Yield `leaf`, or if it is too long its lines or their parts, with whether each continues a cut line."""
-    for line in [leaf] if leaf.end - leaf.start <= sizes.longest else lines(text, leaf.start, leaf.end):
+    for line in [leaf] if fits(text, leaf.start, leaf.end, sizes.longest) else lines(text, leaf.start, leaf.end):
         start = next_nonblank(text, line.start, line.end)
         stop = without_trailing_blank(text, start, line.end)
         limit, is_part = sizes.longest, False
-        while stop - start > limit:
+        while not fits(text, start, stop, limit):
             at = cut_at_word(text, start, start, sizes.chunk_size, sizes.longest)
             yield Span(start, without_trailing_blank(text, start, at)), is_part
             start, limit, is_part = next_nonblank(text, at, stop), sizes.chunk_size, True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from memory.documents.chunking.graphemes import first_border, last_border
+from memory.documents.chunking.lengths import reach, reach_back
 from memory.documents.chunking.sentences import sentences
 from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
 
@@ -37,7 +38,7 @@ def cut_at_word(text: str, start: int, min_end: int, size: int, longest: int) ->
     `start` and `min_end` are borders, and `min_end` + 1 is within the window. Only the second half is searched, so that no
     span becomes very short.
     """
-    last = min(start + size, len(text))
+    last = min(reach(text, start, size), len(text))
     if last == len(text):
         return last
     for at in range(last, (max(start, min_end) + last) // 2, -1):
@@ -48,11 +49,12 @@ def cut_at_word(text: str, start: int, min_end: int, size: int, longest: int) ->
 
 def cut_anywhere(text: str, start: int, min_end: int, size: int, longest: int) -> int:
     """Return the last cluster border after `min_end` within `size` of `start`, or the first within `longest`."""
-    last = min(start + size, len(text))
+    last = min(reach(text, start, size), len(text))
     at = last_border(text, last, min_end)
     if at > min_end:
         return at
-    return min(first_border(text, last, min_end, start + longest), start + longest)
+    limit = reach(text, start, longest)
+    return min(first_border(text, last, min_end, limit), limit)
 
 
 def _start(text: str, new: int, spans: list[Span], sizes: ChunkSizes) -> int:
@@ -60,19 +62,20 @@ def _start(text: str, new: int, spans: list[Span], sizes: ChunkSizes) -> int:
     if not spans or not sizes.overlap:
         return new
     last = spans[-1]
-    start = first_border(text, max(last.end - sizes.overlap, last.start + 1), last.start, last.end)
+    start = first_border(text, max(reach_back(text, last.end, sizes.overlap), last.start + 1), last.start, last.end)
     start = next_nonblank(text, start, last.end) if start < last.end else last.end
-    has_room = first_border(text, new + 1, new, start + sizes.chunk_size) <= start + sizes.chunk_size
+    limit = reach(text, start, sizes.chunk_size)
+    has_room = first_border(text, new + 1, new, limit) <= limit
     return start if start < last.end and has_room else new
 
 
 def _end(text: str, start: int, new: int, ends: list[int], sizes: ChunkSizes) -> int:
-    last = start + sizes.chunk_size
+    last = reach(text, start, sizes.chunk_size)
     if last >= len(text):
         return len(text)
     if not sizes.at_sentences:
         return cut_anywhere(text, start, new, sizes.chunk_size, sizes.chunk_size)
     found = bisect_right(ends, last) - 1
-    if found >= 0 and ends[found] > max(new, start + sizes.chunk_size // 2):
+    if found >= 0 and ends[found] > max(new, reach(text, start, sizes.chunk_size // 2)):
         return ends[found]
     return cut_at_word(text, start, new, sizes.chunk_size, sizes.chunk_size)
