@@ -70,11 +70,15 @@ def test_long_exchanges_are_embedded_in_small_batches(memory, person, monkeypatc
     assert [sum(row.user_message in batch for row in stored) for batch in batches] == [2, 2, 1, 0]
 
 
-@pytest.mark.parametrize("work", ["import", "new index"])
-def test_a_message_is_embedded_next_during_a_large_import_or_a_new_index(memory, person, monkeypatch, work):
+@pytest.mark.parametrize("work", ["import", "records", "new index"])
+def test_a_message_is_embedded_next_during_large_work(memory, person, monkeypatch, work):
     text = "The boiler was replaced with a heat pump. " * 100
-    for number in range(6):
-        exchange(person, f"Imported {number}", text, source="import" if work == "import" else "chat")
+    if work == "records":
+        records = [memory.NewRecord(id=str(number), text=f"Imported {number} {text}") for number in range(6)]
+        memory.upsert_records(records, space=access.personal_space(person.id), owner_id=person.id)
+    else:
+        for number in range(6):
+            exchange(person, f"Imported {number}", text, source="import" if work == "import" else "chat")
     if work == "new index":
         memory.index_pending()
         generations.start_reindex(again=True)

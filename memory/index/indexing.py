@@ -46,8 +46,8 @@ Stage = DocumentVersion.Stage
 def index_pending(limit: int | None = None) -> int:
     """Embed due exchanges until none is left or `limit` is reached; return the number embedded.
 
-    Conversations and notes come first, oldest first, so that they never wait for an import, a new index generation or a
-    document, in this order. For chunks, people take turns by batch, and each person's shortest document comes first. A
+    Conversations and notes come first, oldest first, so that they never wait for an import, for records of programs, for
+    a new index generation or for a document. Documents come last. For chunks, people take turns by batch, and each person's shortest document comes first. A
     complete document is published at once. Failures are stored on the rows and retried later, not raised.
     """
     done = 0
@@ -74,10 +74,11 @@ def index_pending(limit: int | None = None) -> int:
 
 
 def _claim_exchanges(due: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
-    """Claim a batch of what people have just written, else of what was imported or belongs to a new generation."""
+    """Claim a batch of what people have just written, else of what came in bulk or belongs to a new generation."""
     ordered = due.order_by("due_at", "id")
     current = ordered.filter(generation__state=IndexGeneration.State.ACTIVE)
-    return _claim_batch(current.exclude(exchange__source=Exchange.Source.IMPORT)) or _claim_batch(ordered)
+    written = current.exclude(exchange__source=Exchange.Source.IMPORT).filter(exchange__record=None)
+    return _claim_batch(written) or _claim_batch(ordered)
 
 
 def _claim_batch(rows: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
