@@ -29,13 +29,14 @@ class RandomEmbedder:
     """Gives each text the same arbitrary vector each time, and counts the texts."""
 
     def __init__(self, error: EmbeddingError | None = None) -> None:
-        self.error, self.count = error, 0
+        self.error, self.count, self.dimension = error, 0, 8
 
     def embed_queries(self, texts):
         if self.error:
             raise self.error
         self.count += len(texts)
-        return np.stack([np.random.default_rng(len(text)).normal(size=8).astype(np.float32) for text in texts])
+        size = self.dimension
+        return np.stack([np.random.default_rng(len(text)).normal(size=size).astype(np.float32) for text in texts])
 
 
 def held_out_probabilities(embedder, trait):
@@ -117,6 +118,35 @@ def test_probes_of_another_dimension_do_not_count(other_model):
     assert probes.read_traits(np.ones(8, dtype=np.float32), "openai", "other") is not None
     assert probes.read_traits(np.ones(16, dtype=np.float32), "openai", "other") is None
     assert probes.read_traits(np.ones(16, dtype=np.float32), "local", probes.SHIPPED_MODEL) is None
+
+
+def test_probes_are_fitted_again_when_the_dimension_changes(other_model):
+    old, new = np.ones(8, dtype=np.float32), np.ones(16, dtype=np.float32)
+    generation = IndexGeneration.objects.get(provider="openai", model="other")
+    generations.check_dimension(generation, 8)
+    probe_fitting.fit_missing_probes()
+    assert probes.read_traits(old, "openai", "other") is not None
+
+    building = IndexGeneration.objects.create(provider="openai", model="other", state="building")
+    other_model.dimension, embedded = 16, other_model.count
+    probe_fitting.fit_missing_probes()
+    assert other_model.count == embedded, "nothing shows yet that the dimension changed"
+    generations.check_dimension(building, 16)
+    probe_fitting.fit_missing_probes()
+    probe_fitting.fit_missing_probes()
+
+    assert other_model.count == 2 * embedded
+    assert probes.read_traits(new, "openai", "other") is not None
+
+
+def test_another_process_reads_probes_of_a_new_dimension(other_model):
+    probe_fitting.fit_missing_probes()
+    stale = probes._probes_of("openai", "other", 8)
+    other_model.dimension = 16
+    probe_fitting._store_probes("openai", "other", probe_fitting.fit_probes(other_model))
+    probes._probes["openai", "other"] = stale
+
+    assert probes.read_traits(np.ones(16, dtype=np.float32), "openai", "other") is not None
 
 
 def test_changed_sentences_are_fitted_again(other_model, monkeypatch):

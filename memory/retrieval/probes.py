@@ -47,8 +47,8 @@ def read_traits(vector: Vectors, provider: str, model: str) -> MessageTraits | N
 
     Probes of another dimension, which the same model had before, do not count.
     """
-    probes = _probes_of(provider, model)
-    if probes is None or len(probes[TRAITS[0]]) != len(vector) + 1:
+    probes = _probes_of(provider, model, len(vector))
+    if probes is None:
         return None
     return MessageTraits(**{trait: probability(probes[trait], vector) for trait in TRAITS})
 
@@ -68,15 +68,19 @@ def forget_probes(provider: str, model: str) -> None:
     _probes.pop((provider, model), None)
 
 
-def _probes_of(provider: str, model: str) -> Probes | None:
-    """Return the probes of a model; they are read once per process."""
+def _probes_of(provider: str, model: str, dimension: int) -> Probes | None:
+    """Return the probes of a model for vectors of this length; they are read once per process."""
     key = (provider, model)
-    if key not in _probes:
+    if key not in _probes or not _fit_together(_probes[key], dimension):
         found = _load_shipped() if is_shipped(provider, model) else _load_stored(provider, model)
-        if not set(TRAITS) <= set(found):
+        if not set(TRAITS) <= set(found) or not _fit_together(found, dimension):
             return None
         _probes[key] = found
     return _probes[key]
+
+
+def _fit_together(probes: Probes, dimension: int) -> bool:
+    return all(len(weights) == dimension + 1 for weights in probes.values())
 
 
 def _load_shipped() -> Probes:

@@ -26,6 +26,7 @@ _PENALTY = 0.3
 _MAX_STEPS = 50
 # Seconds until a process tries again to fit probes with a model that failed.
 _RETRY_SECONDS = 300.0
+_WEIGHT_BYTES = 4
 _next_attempts: dict[tuple[str, str], float] = {}
 
 
@@ -63,13 +64,16 @@ def fit_probes(embedder: Embedder) -> Probes:
 
 
 def fit_missing_probes() -> None:
-    """Fit and store probes for the models of all current index generations that have none for the shipped sentences.
+    """Fit and store probes for the models of current index generations that have none for the shipped sentences.
 
-    If a model does not answer, log a warning and try again after some minutes.
+    If the dimension of a model changes, its probes are fitted again with the first vector of the new generation. If a model does not answer, log a warning and try again after some minutes.
     """
-    for generation in generations.embeddable_generations():
-        key = (generation.provider, generation.model)
-        if not _needs_probes(*key) or time.monotonic() < _next_attempts.get(key, 0.0):
+    # Of two generations of a model, the later one has the dimension with which queries are embedded now.
+    newest = {
+        (row.provider, row.model): row for row in sorted(generations.embeddable_generations(), key=lambda r: r.pk)
+    }
+    for key, generation in newest.items():
+        if not _needs_probes(*key, generation.dimension) or time.monotonic() < _next_attempts.get(key, 0.0):
             continue
         try:
             _store_probes(*key, fit_probes(generations.embedder_for(generation)))
@@ -78,10 +82,14 @@ def fit_missing_probes() -> None:
             log.warning("the probes of %s could not be fitted: %s", generation.model, error)
 
 
-def _needs_probes(provider: str, model: str) -> bool:
+def _needs_probes(provider: str, model: str, dimension: int | None) -> bool:
+    """Return True if probes are missing; of any length if the dimension (None) is not known yet."""
     if is_shipped(provider, model):
         return False
-    return Probe.objects.filter(provider=provider, model=model, examples=_examples_hash()).count() < len(TRAITS)
+    rows = Probe.objects.filter(provider=provider, model=model, examples=_examples_hash())
+    sizes = [len(bytes(weights)) for weights in rows.values_list("weights", flat=True)]
+    expected = None if dimension is None else _WEIGHT_BYTES * (dimension + 1)
+    return sum(expected in (None, size) for size in sizes) < len(TRAITS)
 
 
 def _store_probes(provider: str, model: str, probes: Probes) -> None:
