@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from memory import jobs
 from memory.documents.deletion import cleanup_documents
 from memory.documents.extraction_runs import has_due_extraction
 from memory.documents.publishing import publish_ready_versions
+from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.exchanges.forgetting import erase_forgotten
 from memory.index import generations
 from memory.index.generations import activate_built_generation
@@ -28,6 +30,8 @@ from memory.index.reconcile import (
 )
 from memory.models import Collection, EmbeddingJob, Exchange, Job, Operation
 from memory.retrieval.tuning.probe_fitting import fit_missing_probes
+
+log = logging.getLogger(__name__)
 
 _BATCH_SIZE = 500
 # Limit of exchanges that a sweep embeds itself, so that its other work is not delayed. A worker embeds the rest.
@@ -48,8 +52,9 @@ class BackfillReport:
 def sweep() -> None:
     """Embed a limited number of due exchanges, erase forgotten ones, and activate complete indexes and documents.
 
-    The sweep also moves spaces that got another collection out of the former one, fits missing probes, purges overdue
-    indexes and sends wake-ups for due operations and extractions.
+    The sweep also moves spaces that got another collection out of the former one, fits missing probes, drops replaced
+    indexes of models that are no longer installed, purges overdue indexes and sends wake-ups for due operations and
+    extractions.
     """
     generations.replace_uninstalled_model()
     vacate_former_collections()
@@ -60,12 +65,20 @@ def sweep() -> None:
     cleanup_documents()
     erase_forgotten()
     activate_built_generation()
+    _drop_uninstalled_generations()
     purge_overdue()
     if jobs.has_due(Operation.objects.all()):
         jobs.wake_worker_on_commit("run_operations")
     if has_due_extraction():
         # A worker extracts the text. Here it would delay the next sweep by up to the time limit of an extraction.
         jobs.wake_worker_on_commit("read_documents")
+
+
+def _drop_uninstalled_generations() -> None:
+    try:
+        generations.drop_uninstalled_generations()
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
+        log.warning("the index of a model that is not installed could not be dropped yet: %s", error)
 
 
 def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:

@@ -17,7 +17,7 @@ from memory import signals
 from memory.embeddings import local, multilingual_e5
 from memory.errors import EmbeddingDimensionError, EmbeddingError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.index import generations, parts, store
-from memory.models import CachedEmbedding, EmbeddingJob, IndexGeneration, Job
+from memory.models import CachedEmbedding, Collection, EmbeddingJob, IndexGeneration, Job
 from memory.spaces import access
 from tests.factories import exchange
 from tests.model_folders import link_model
@@ -324,6 +324,8 @@ def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_me
     memory.index_pending(limit=1)
     monkeypatch.setattr(context_processors, "_STORE_CHECK_INTERVAL", 0)
     assert "2 of 2 exchanges." in client.get("/").content.decode()
+    old = Collection.objects.get(generation__model="/models/no-longer-there").name
+    assert store.count(old) > 0
     memory.sweep()  # starts the new index
     memory.sweep()  # activates it when it is complete
 
@@ -332,6 +334,25 @@ def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_me
     assert {hit.exchange.id for hit in found.results} == {before.id, after.id}
     assert "The search index is being rebuilt." not in client.get("/").content.decode()
     assert memory.memory_states([before.id, after.id]) == dict.fromkeys([before.id, after.id], "remembered")
+    assert not IndexGeneration.objects.filter(state="retired").exists()
+    assert store.count(old) == 0
+
+
+def test_an_index_is_not_dropped_while_its_replacement_is_built_or_its_model_is_installed(memory, person):
+    exchange(person, "The boiler was replaced with a heat pump.")
+    memory.index_pending()
+    IndexGeneration.objects.update(model="/models/no-longer-there")
+    generations.replace_uninstalled_model()
+    assert generations.drop_uninstalled_generations() == 0
+
+    memory.index_pending()
+    assert generations.activate_built_generation()
+    retired = IndexGeneration.objects.get(state="retired")
+    IndexGeneration.objects.filter(pk=retired.pk).update(model=multilingual_e5.NAME)
+    assert generations.drop_uninstalled_generations() == 0
+
+    IndexGeneration.objects.filter(pk=retired.pk).update(model="/models/no-longer-there")
+    assert generations.drop_uninstalled_generations() == 1
 
 
 def test_exchanges_wait_while_a_file_of_the_model_is_damaged_and_are_embedded_after_its_repair(

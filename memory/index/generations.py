@@ -122,6 +122,22 @@ def replace_uninstalled_model() -> None:
         start_reindex()
 
 
+def drop_uninstalled_generations() -> int:
+    """Drop the retired generations whose model is no longer installed, once the active one has its model.
+
+    Nothing can be added to them, so they cannot become active again. Return their number. Raises
+    VectorStoreUnavailableError.
+    """
+    active = active_generation_or_none()
+    if active is None or not embeddings.is_installed(active.provider, active.model):
+        return 0
+    retired = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED)
+    unusable = [row for row in retired if not embeddings.is_installed(row.provider, row.model)]
+    for generation in unusable:
+        drop_generation(generation)
+    return len(unusable)
+
+
 def start_reindex(*, again: bool = False) -> IndexGeneration:
     """Start a generation for the configured model next to the active one and queue every exchange for it.
 
