@@ -88,11 +88,7 @@ def banner(request: HttpRequest, is_administrator: bool) -> Banner | None:
         )
     models = memory.embedding_model_status()
     if not models.is_active_installed:
-        return Banner(
-            _("The search index is being rebuilt."),
-            _("Its embedding model is not installed any more. Recall and search use keywords until it is complete.")
-            + _progress_text(),
-        )
+        return _missing_model_banner(models)
     if models.differ and memory.is_reindexing():
         text = _("The search index is being rebuilt with %(configured)s; %(serving)s is used until then.")
         facts = {"serving": models.active, "configured": models.configured}
@@ -106,6 +102,21 @@ def banner(request: HttpRequest, is_administrator: bool) -> Banner | None:
         text = _("No model is connected: answers are placeholders and are not remembered.")
         return Banner(_("Dummy mode."), text, *link)
     return None
+
+
+def _missing_model_banner(models: memory.EmbeddingModelStatus) -> Banner:
+    """Return the warning that the model of the index is no longer installed, and what happens now."""
+    if not models.is_configured_installed:
+        text = _(
+            "Until it is installed with `make model`, or vector_store.embedding_model names another one, search and recall "
+            "compare keywords instead of meaning. Nothing is lost."
+        )
+        return Banner(_("The embedding model %(model)s is not installed.") % {"model": models.configured}, text)
+    text = _(
+        "Its embedding model is no longer installed, so a new index is built. Until it is complete, search and recall "
+        "compare keywords instead of meaning. Nothing is lost."
+    )
+    return Banner(_("The search index is being rebuilt."), text + _progress_text())
 
 
 def _progress_text() -> str:
@@ -123,9 +134,9 @@ def _progress_text() -> str:
         "remaining": memory.format_remaining(progress.remaining),
     }
     text = (
-        _("%(done)s of %(total)s exchanges, %(remaining)s.")
+        _("%(done)s of %(total)s exchanges are indexed, %(remaining)s.")
         if facts["remaining"]
-        else _("%(done)s of %(total)s exchanges.")
+        else _("%(done)s of %(total)s exchanges are indexed.")
     )
     return f" {text % facts}"
 

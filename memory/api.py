@@ -52,6 +52,7 @@ from memory.exchanges.states import MemoryState, memory_states, states_of
 from memory.filters import Filter, parse_filter
 from memory.index.embedding import embed, embedding_model
 from memory.index.generations import (
+    EmbeddingModelStatus,
     ReindexProgress,
     activate_built_generation,
     active_generation_or_none,

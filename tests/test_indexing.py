@@ -6,6 +6,7 @@ import json
 import uuid
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -316,14 +317,16 @@ def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_me
     found = memory.search("boiler", spaces=readable)
     assert found.is_lexical_only
     assert {hit.exchange.id for hit in found.results} == {before.id, after.id}
-    assert "The search index is being rebuilt." in client.get("/").content.decode()
+    page = client.get("/").content.decode()
+    assert "The search index is being rebuilt." in page
+    assert "Until it is complete, search and recall compare keywords instead of meaning." in page
     assert memory.index_pending() == 0, "jobs of a missing model wait"
     assert not EmbeddingJob.objects.exclude(error="").exists()
 
     generations.replace_uninstalled_model()
     memory.index_pending(limit=1)
     monkeypatch.setattr(context_processors, "_STORE_CHECK_INTERVAL", 0)
-    assert "2 of 2 exchanges." in client.get("/").content.decode()
+    assert "2 of 2 exchanges are indexed." in client.get("/").content.decode()
     old = Collection.objects.get(generation__model="/models/no-longer-there").name
     assert store.count(old) > 0
     memory.sweep()  # starts the new index
@@ -353,6 +356,20 @@ def test_an_index_is_not_dropped_while_its_replacement_is_built_or_its_model_is_
 
     IndexGeneration.objects.filter(pk=retired.pk).update(model="/models/no-longer-there")
     assert generations.drop_uninstalled_generations() == 1
+
+
+def test_the_banner_says_that_no_embedding_model_is_installed(memory, person, client, monkeypatch):
+    client.force_login(person)
+    exchange(person, "The boiler was replaced with a heat pump.")
+    memory.index_pending()
+    monkeypatch.setattr(local, "_INSTALLED", {multilingual_e5.NAME: lambda: Path("/models/no-longer-there")})
+
+    memory.sweep()
+
+    page = client.get("/").content.decode()
+    assert "The embedding model local/multilingual-e5-small is not installed." in page
+    assert "make model" in page
+    assert "is being rebuilt" not in page
 
 
 def test_exchanges_wait_while_a_file_of_the_model_is_damaged_and_are_embedded_after_its_repair(

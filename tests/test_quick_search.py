@@ -11,7 +11,7 @@ from memory.errors import VectorStoreUnavailableError
 from tests.factories import PersonFactory, document, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DOWN = "The search index does not answer: found by keywords only."
+DOWN = "The search index cannot be used at the moment: found by keywords only."
 
 
 @pytest.fixture

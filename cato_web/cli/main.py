@@ -192,7 +192,7 @@ def _query(options: argparse.Namespace, person: Any) -> CommandResult:
         for row in rows
     ]
     if results.is_lexical_only:
-        lines.insert(0, "The search index does not answer: found by keywords only.")
+        lines.insert(0, "The search index cannot be used at the moment: found by keywords only.")
     return CommandResult(rows, "\n".join(lines) or "Nothing was found.", {**_embedding_meta(), "note": results.note})
 
 

@@ -26,11 +26,12 @@ _PAGE_SIZE = 1000
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModelStatus:
-    """The embedding model of the active index, whether it is installed, and the model that is configured."""
+    """The embedding model of the active index and the configured one, and whether they are installed."""
 
     active: str
     configured: str
     is_active_installed: bool
+    is_configured_installed: bool
 
     @property
     def differ(self) -> bool:
@@ -108,6 +109,7 @@ def embedding_model_status() -> EmbeddingModelStatus:
         active=f"{active.provider}/{active.model}",
         configured=f"{provider}/{model}",
         is_active_installed=embeddings.is_installed(active.provider, active.model),
+        is_configured_installed=embeddings.is_installed(provider, model),
     )
 
 
