@@ -73,6 +73,7 @@ def test_the_containers_run_what_the_suite_runs(commands: dict[str, server.Proce
 def test_every_variable_is_a_known_setting_with_a_valid_value() -> None:
     known = {"CATO_" + key.replace(".", "_").upper() for key in KEYS}
     known |= {name for names in loader.ENVIRONMENT_ALIASES.values() for name in names}
+    known |= {"MALLOC_ARENA_MAX"}  # of glibc
     for name, service in services().items():
         environment = service.get("environment", {})
         assert set(environment) <= {"postgres": OF_POSTGRES, "chroma": OF_CHROMA}.get(name, known), name

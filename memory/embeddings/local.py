@@ -68,7 +68,10 @@ class LocalEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return an array (texts, dimension), rows in order. Raises EmbeddingError if the model cannot load."""
-        return self._embed(texts, is_query=False)
+        vectors = self._embed(texts, is_query=False)
+        # A batch leaves holes in the heap, which grows by them with each of thousands of batches.
+        _trim_heap()
+        return vectors
 
     def embed_query(self, text: str) -> Vectors:
         """Return one vector (dimension,). Raises EmbeddingError if the model cannot load."""
@@ -228,9 +231,13 @@ def _unusable(folder: Path, error: Exception) -> EmbeddingError:
 
 def _return_freed_memory() -> None:
     """Return freed memory to the system; glibc keeps 60 MB of a tokenizer's many small allocations otherwise."""
+    gc.collect()
+    _trim_heap()
+
+
+def _trim_heap() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
-        gc.collect()
         trim(0)
 
 
