@@ -1,4 +1,7 @@
-"""Start one web process: `python -m cato_web.server`."""
+"""Start one web process: `python -m cato_web.server [--prepare]`.
+
+`--prepare` runs the command `prepare` first, for which a process of its own would load the application a second time.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ def main() -> None:
         conf = loader.load()
     except loader.ConfigError as error:
         sys.exit(str(error))
+    if "--prepare" in sys.argv[1:]:
+        _prepare()
     uvicorn.run(
         "cato_web.asgi:application",
         host=conf.server.host,
@@ -38,6 +43,19 @@ def main() -> None:
         access_log=False,
         server_header=False,
     )
+
+
+def _prepare() -> None:
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connections
+
+    call_command("prepare")
+    sys.stdout.flush()
+    # Requests are served in other threads, with connections of their own.
+    connections.close_all()
 
 
 if __name__ == "__main__":

@@ -166,6 +166,15 @@ def test_an_impossible_start_is_explained(
     assert words in output
 
 
+def test_a_database_that_cannot_be_migrated_ends_the_start(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "cato.sqlite3").write_bytes(b"no database" * 1000)
+    code, output = run_refused(tmp_path, "--port", str(free_port()))
+    assert code == 1
+    assert "file is not a database" in output
+    assert "The web process ended before it was ready (exit code 1)." in output
+
+
 def test_the_supervisor_imports_neither_django_nor_chromadb() -> None:
     script = "import sys, cato_web.supervisor.main; print(*sorted({'django', 'chromadb', 'celery'} & set(sys.modules)))"
     output = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -33,7 +33,7 @@ from cato_web.supervisor.plan import ServerPlan, StartupError, build_plan
 from cato_web.supervisor.process import ChildProcess, log_line
 
 POLL_INTERVAL = 0.02  # seconds, while starting
-VALKEY_START_TIMEOUT, CHROMA_START_TIMEOUT = 10.0, 5.0  # seconds
+VALKEY_START_TIMEOUT = 10.0  # seconds
 CLEANUP_CHECK_INTERVAL = 1.0  # seconds between checks for a cleanup marker
 CLEANUP_RETRY_DELAY = 300.0  # seconds
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -97,9 +97,7 @@ class Supervisor:
         """Start everything and run until stopped; return the exit code."""
         info_file = self._config.server.data_dir / "serve.json"
         try:
-            if code := self._start_servers():
-                return code
-            self._start_web(info_file)
+            self._start(info_file)
             sys.stdout.write(f"Cato is ready at {self._config.server.public_url or self._url}\n")
             sys.stdout.flush()
             while True:
@@ -113,37 +111,25 @@ class Supervisor:
             self._stop_children()
             info_file.unlink(missing_ok=True)
 
-    def _start_servers(self) -> int:
-        """Start the servers and migrate the database meanwhile; return an exit code other than 0 on failure."""
-        plan = self._plan
-        servers = [child for child in (plan.valkey, plan.chroma) if child is not None]
-        prepare = ChildProcess("prepare", [sys.executable, "-m", "django", "prepare"], plan.web.env)
-        for child in (*servers, prepare):
-            child.start()
-        try:
-            self._wait(lambda: prepare.has_exited)
-        finally:
-            prepare.kill()
-        code = prepare.process.returncode if prepare.process else 1
-        return code if code in (0, 3) else 1
+    def _start(self, info_file: Path) -> None:
+        """Start everything; the worker last, when the web process responds. Raises StartupError.
 
-    def _start_web(self, info_file: Path) -> None:
-        """Start the web process, wait until it responds, and start the worker. Raises StartupError."""
+        The servers start while the web process loads. Nobody waits for Chroma, which takes longer the more it stores:
+        recall uses terms only until it responds.
+        """
         plan = self._plan
+        _write_server_info(info_file, plan, self._url, self._config.vector_store.path)
+        for child in (plan.valkey, plan.chroma, plan.web):
+            if child is not None:
+                child.start()
         if plan.valkey is not None:
             self._wait(lambda: accepts_connections(plan.redis_url), VALKEY_START_TIMEOUT, plan.valkey)
             if not accepts_connections(plan.redis_url):
                 raise StartupError(f"Valkey did not start ({plan.valkey.exit_description}).")
-        if plan.chroma is not None and plan.chroma_url is not None:
-            # Everything works without Chroma: recall uses terms only until it responds.
-            url = plan.chroma_url
-            self._wait(lambda: accepts_connections(url), CHROMA_START_TIMEOUT, plan.chroma)
-        _write_server_info(info_file, plan, self._url, self._config.vector_store.path)
-        plan.web.start()
         self._wait(self._web_answers, None, plan.web)
         if plan.web.has_exited:
             raise StartupError(f"The web process ended before it was ready ({plan.web.exit_description}).")
-        plan.worker.start()  # last, so that the first page gets all cores
+        plan.worker.start()  # so that the first page gets all cores, and after the migrations
 
     def _clean_up_if_requested(self) -> None:
         """If the cleanup marker exists, stop Chroma and purge deleted data from its files."""

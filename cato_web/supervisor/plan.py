@@ -59,7 +59,7 @@ def build_plan(config: Config, runtime: Path) -> ServerPlan:
         worker_env["CATO_VECTOR_STORE_EMBEDDING_THREADS"] = "1"
     worker = ChildProcess("worker", _WORKER, worker_env, grace=10.0, niceness=10)
     # uvicorn waits up to 15 seconds for running answers.
-    web = ChildProcess("web", [sys.executable, "-m", "cato_web.server"], env, grace=20.0)
+    web = ChildProcess("web", [sys.executable, "-m", "cato_web.server", "--prepare"], env, grace=20.0)
     return ServerPlan(web, worker, chroma, valkey, redis_url, chroma_url)
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from html import escape
 
-from latex2mathml import exceptions
-from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
@@ -38,26 +36,31 @@ _LENGTH = re.compile(r"([+-]?\d{0,20}\.?\d{1,20})(em|ex|mu|pt|px|pc|mm|cm|in)")
 _EM = {"em": 1, "ex": 0.5, "mu": 1 / 18, "pt": 0.1, "px": 0.0625, "pc": 1, "mm": 0.25, "cm": 2.4, "in": 6}
 _VERTICAL = {"depth", "height", "linethickness", "maxsize", "minsize", "rowspacing", "voffset"}
 CLOSERS = {"$$": "$$", r"\[": r"\]"}
-# The converter's errors have no common base class; its parser raises the others for invalid input.
-_CONVERSION_ERRORS: tuple[type[Exception], ...] = (
-    *(error for _, error in inspect.getmembers(exceptions, inspect.isclass) if issubclass(error, Exception)),
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+# The converter's parser raises these for invalid input, and some of its own.
+_PARSER_ERRORS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @lru_cache(maxsize=1024)
 def mathml(latex: str, is_display: bool) -> str:
     """Return the formula as a `<math>` element; an invalid one as its source."""
     if len(latex) <= _MAX_FORMULA_CHARS:
+        convert, errors = _load_converter()
         try:
             return _SIZE.sub(_limit_lengths, convert(latex, display="block" if is_display else "inline"))
-        except _CONVERSION_ERRORS:
+        except errors:
             pass
     return f'<code class="answer__formula">{escape(latex)}</code>'
+
+
+@cache
+def _load_converter() -> tuple[Callable[..., str], tuple[type[Exception], ...]]:
+    """Return the converter and its errors. Its tables take a tenth of a second, for which no start waits."""
+    from latex2mathml import exceptions
+    from latex2mathml.converter import convert
+
+    # They have no common base class.
+    own = (error for _, error in inspect.getmembers(exceptions, inspect.isclass) if issubclass(error, Exception))
+    return convert, (*own, *_PARSER_ERRORS)
 
 
 def _limit_lengths(size: re.Match[str]) -> str:
