@@ -96,6 +96,7 @@ from memory.models import (
     Space,
 )
 from memory.retrieval import get_strategy, strategy_names
+from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction
 from memory.retrieval.passages import group_adjacent
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter

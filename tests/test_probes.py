@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from memory.embeddings.local import LocalEmbedder
 from memory.errors import EmbeddingError
 from memory.index import generations
 from memory.models import IndexGeneration, Probe
-from memory.retrieval import gate, probes
+from memory.retrieval import gate, instruction_detection, probes
 from memory.retrieval.tuning import probe_fitting
 from memory.retrieval.tuning.probe_fitting import load_examples
+from tests.questions import follow_ups, no_recall, work
 
 HELD_OUT = Path(__file__).parent / "traits"
 # Languages without a sentence among those that the probes are fitted on.
@@ -81,6 +83,37 @@ def test_questions_for_the_latest_state_are_recognised(embedder):
 
     assert is_right.mean() >= 0.93
     assert is_right[is_new].mean() >= 0.9
+
+
+def test_instructions_are_told_from_wishes_for_one_answer_and_habits_of_people(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "standing_instruction")
+    levels = instruction_detection._OF_MESSAGE
+
+    assert (found[has_trait] >= levels.recognised).mean() >= 0.55
+    assert (found[has_trait] >= levels.suggested).mean() >= 0.68
+    assert (found[has_trait & is_new] >= levels.suggested).mean() >= 0.65
+    # The sentences without the trait resemble instructions as much as possible.
+    assert (found[~has_trait] >= levels.recognised).mean() <= 0.02
+
+
+def test_at_most_one_of_200_ordinary_messages_is_recognised_as_an_instruction(embedder):
+    ordinary = yaml.safe_load((HELD_OUT / "ordinary.yaml").read_text(encoding="utf-8"))
+    others = [load_examples(trait, HELD_OUT).texts for trait in probes.TRAITS if trait != "standing_instruction"]
+    texts = [*(text for rows in [*ordinary.values(), *others] for text in rows), *questions()]
+    vectors = embedder.embed_queries(texts)
+    found = np.array([probes.read_traits(v, "local", probes.SHIPPED_MODEL).standing_instruction for v in vectors])
+    levels = instruction_detection._OF_MESSAGE
+
+    assert len(texts) > 1000
+    assert (found >= levels.recognised).mean() <= 1 / 200
+    assert (found >= levels.suggested).mean() <= 1 / 50
+
+
+def questions():
+    """Return the questions, tasks and small talk of the other tests."""
+    follow_ups_ = [text for row in follow_ups.FOLLOW_UPS for text in (*row.before, row.asks, row.in_full)]
+    asked = [question for question, _key in work.IN_OTHER_WORDS]
+    return [*no_recall.SMALL_TALK, *no_recall.TASKS, *no_recall.NEAR_MISSES, *follow_ups_, *asked]
 
 
 @pytest.mark.parametrize("trait", probes.TRAITS)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.embeddings import cache
-from memory.embeddings.base import Embedder
+from memory.embeddings.base import Embedder, Vectors
 from memory.errors import EmbeddingError
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,19 @@ def embed_async(messages: Sequence[str], embedder: Embedder, *, keep: bool = Tru
     `keep` allows caching in this process.
     """
     return _threads.submit(_embed_messages, messages, partial(cache.embed_query, embedder, keep=keep)).result
+
+
+def embed_each_async(texts: Sequence[str], embedder: Embedder) -> Callable[[], Vectors | None]:
+    """Start to embed short texts in one batch, uncached; the returned function gives None if embedding fails."""
+    return _threads.submit(_embed_each, texts, embedder).result
+
+
+def _embed_each(texts: Sequence[str], embedder: Embedder) -> Vectors | None:
+    try:
+        return embedder.embed_queries(texts)
+    except EmbeddingError as error:
+        log.warning("the sentences of a message could not be embedded: %s", error)
+        return None
 
 
 def _embed_messages(messages: Sequence[str], embed: Callable[[str], NDArray[np.float32]]) -> QueryVectors | None:

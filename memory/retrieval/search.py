@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import zip_longest
@@ -17,8 +17,9 @@ from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.exchanges import feedback
 from memory.filters import Filter
 from memory.index import generations
-from memory.retrieval import get_strategy, probes, prompt_context, query_embedding
+from memory.retrieval import get_strategy, instruction_detection, probes, prompt_context, query_embedding
 from memory.retrieval.gate import is_follow_up
+from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.probes import MessageTraits
 from memory.retrieval.types import Hit, Query, RankedHits
 from memory.spaces.access import SpaceIds
@@ -36,10 +37,14 @@ FAILED = "failed"
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """Hits, best first, and the reason for a degraded result in `note`: "", LEXICAL_ONLY or FAILED."""
+    """Hits, best first, and the reason for a degraded result in `note`: "", LEXICAL_ONLY or FAILED.
+
+    `instruction` is the standing instruction in the newest message, if recall was asked to detect one.
+    """
 
     results: tuple[Hit, ...] = ()
     note: str = ""
+    instruction: DetectedInstruction | None = None
 
     @property
     def is_lexical_only(self) -> bool:
@@ -53,7 +58,8 @@ class RecallOptions:
 
     `spaces` are the readable spaces; exchanges in `exclude` are never returned. The feedback of `person_id` is applied.
     `max_tokens` None stands for `context_max_tokens`. `filters` is an additional condition on the hits. `keep_query`
-    allows caching the query vector in this process.
+    allows caching the query vector in this process. `detect_instruction` looks for a standing instruction in the newest
+    message.
     """
 
     spaces: SpaceIds
@@ -63,6 +69,15 @@ class RecallOptions:
     person_id: uuid.UUID | None = None
     max_tokens: int | None = None
     filters: Filter | None = None
+    detect_instruction: bool = False
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What a recall finds out besides its hits: reasons for degraded results, and the instruction in the message."""
+
+    notes: set[str] = field(default_factory=set)
+    get_instruction: Callable[[], DetectedInstruction | None] = field(default=lambda: None)
 
 
 def recall(
@@ -75,6 +90,7 @@ def recall(
     person_id: uuid.UUID | None = None,
     max_tokens: int | None = None,
     filters: Filter | None = None,
+    detect_instruction: bool = False,
 ) -> SearchResults:
     """Return the hits for a conversation; `messages` are its last messages, newest last.
 
@@ -90,21 +106,19 @@ def recall(
         person_id=person_id,
         max_tokens=max_tokens,
         filters=filters,
+        detect_instruction=detect_instruction,
     )
-    stream = iter_recall(messages, options)
-    results: list[Hit] = []
-    while True:
-        try:
-            results.append(next(stream))
-        except StopIteration as stop:
-            return SearchResults(results=tuple(results), note=stop.value)
-        except InvalidInputError as error:
-            log.warning("nothing could be recalled: %s", error)
-            return SearchResults(note=FAILED)
+    outcome = _Outcome()
+    try:
+        results = tuple(iter_recall(messages, options, outcome))
+    except InvalidInputError as error:
+        log.warning("nothing could be recalled: %s", error)
+        return SearchResults(note=FAILED)
+    return SearchResults(results, note=max(outcome.notes, default=""), instruction=outcome.get_instruction())
 
 
-def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hit, None, str]:
-    """Yield the hits of `recall` one by one, best first, computing no more than is consumed; return the note.
+def iter_recall(messages: Sequence[str], options: RecallOptions, outcome: _Outcome | None = None) -> Iterator[Hit]:
+    """Yield the hits of `recall` one by one, best first, computing no more than is consumed; set `outcome`.
 
     For a follow-up, the newest message is searched alone first. Once its first hit is consumed, all messages are
     searched together, and hits of both searches alternate. At most two of five hits share an author or document while
@@ -113,13 +127,12 @@ def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hi
     conf = settings.CATO.vector_store
     texts = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
     if not conf.enabled or not options.spaces or not texts:
-        return ""
-    notes: set[str] = set()
+        return
     budget = prompt_context.TokenBudget(
         limit=conf.context_results, max_tokens=options.max_tokens or conf.context_max_tokens
     )
     postponed: list[Hit] = []
-    for result in _interleave(texts, options, notes):
+    for result in _interleave(texts, options, outcome or _Outcome()):
         if budget.exceeds_share(result):
             postponed.append(result)
         elif budget.accept(result):
@@ -128,7 +141,6 @@ def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hi
             break
     # Exceed the share of one author or document only if no other hit passes the gate.
     yield from (result for result in postponed if budget.accept(result))
-    return max(notes, default="")
 
 
 def search(
@@ -178,19 +190,21 @@ def rank(
     return _rank(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
-def _interleave(texts: list[str], options: RecallOptions, notes: set[str]) -> Iterator[Hit]:
+def _interleave(texts: list[str], options: RecallOptions, outcome: _Outcome) -> Iterator[Hit]:
     """Yield the hits that pass the gate, first those for the newest message alone.
 
     A follow-up is also searched joined with the previous messages, and both lists alternate.
     """
     query = _build_turn_query(texts, options)
-    hits = _hits_above_gate(query, notes)
+    if options.detect_instruction:
+        outcome.get_instruction = instruction_detection.detect_async(texts[-1], query)
+    hits = _hits_above_gate(query, outcome.notes)
     if len(texts) == 1 or not is_follow_up(query.traits):
         yield from hits
         return
     yield from hits[:1]
     seen = {result.exchange.id for result in hits[:1]}
-    joined_hits = _hits_above_gate(_build_turn_query(texts, options, joined=True), notes)
+    joined_hits = _hits_above_gate(_build_turn_query(texts, options, joined=True), outcome.notes)
     for pair in zip_longest(joined_hits, hits[1:]):
         for result in pair:
             if result is not None and result.exchange.id not in seen:

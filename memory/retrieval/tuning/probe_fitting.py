@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 # Strength of the L2 penalty for each sentence. From .05 to .6 the accuracy on held-out sentences differs little; a
 # stronger penalty keeps more questions in languages without examples.
 _PENALTY = 0.3
+# A trait of so few messages that it needs many examples without it: the sentences of all other traits count as such.
+# With so many examples, a weaker penalty separates them better.
+_RARE_TRAIT, _RARE_PENALTY = "standing_instruction", 0.02
 _MAX_STEPS = 50
 # Seconds until a process tries again to fit probes with a model that failed.
 _RETRY_SECONDS = 300.0
@@ -57,10 +60,16 @@ def fit_probes(embedder: Embedder) -> Probes:
     examples = {trait: load_examples(trait) for trait in TRAITS}
     texts = list(dict.fromkeys(text for rows in examples.values() for text in rows.texts))
     vectors = dict(zip(texts, embedder.embed_queries(texts), strict=True))
-    return {
+    probes = {
         trait: fit_probe(np.stack([vectors[text] for text in rows.texts]), rows.labels)
         for trait, rows in examples.items()
+        if trait != _RARE_TRAIT
     }
+    rare = examples[_RARE_TRAIT]
+    others = [text for text in texts if text not in set(rare.texts)]
+    labels = [*rare.labels, *(0 for _text in others)]
+    rows = np.stack([vectors[text] for text in [*rare.texts, *others]])
+    return {**probes, _RARE_TRAIT: fit_probe(rows, labels, penalty=_RARE_PENALTY)}
 
 
 def fit_missing_probes() -> None:
@@ -108,7 +117,7 @@ def _examples_hash() -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def fit_probe(vectors: Vectors, labels: Sequence[int]) -> Weights:
+def fit_probe(vectors: Vectors, labels: Sequence[int], *, penalty: float = _PENALTY) -> Weights:
     """Fit a logistic regression with Newton's method (iteratively reweighted least squares); return its weights.
 
     The vectors (sentences, dimension) are centred and scaled by one factor, so that the penalty means the same for all
@@ -117,12 +126,12 @@ def fit_probe(vectors: Vectors, labels: Sequence[int]) -> Weights:
     centre, scale = vectors.mean(axis=0), 1 / vectors.std()
     design = np.hstack([(vectors - centre) * scale, np.ones((len(vectors), 1))]).astype(np.float64)
     target = np.array(labels, dtype=np.float64)
-    penalty = np.append(np.full(vectors.shape[1], _PENALTY * len(vectors)), 1e-6)
+    penalties = np.append(np.full(vectors.shape[1], penalty * len(vectors)), 1e-6)
     weights = np.zeros(design.shape[1])
     for _ in range(_MAX_STEPS):
         predicted = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
-        gradient = design.T @ (predicted - target) + penalty * weights
-        curvature = design.T @ (design * (predicted * (1 - predicted))[:, None]) + np.diag(penalty)
+        gradient = design.T @ (predicted - target) + penalties * weights
+        curvature = design.T @ (design * (predicted * (1 - predicted))[:, None]) + np.diag(penalties)
         step = np.linalg.solve(curvature, gradient)
         weights -= step
         if np.abs(step).max() < 1e-9:

@@ -1,0 +1,96 @@
+"""Detect standing instructions: the sentences of a message that say how answers should be from now on.
+
+The probe of the trait *standing instruction* reads the vector of the message, which recall computes anyway. A message of
+several sentences is split, and each sentence is read by itself, because its other sentences hide an instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memory.documents.chunking.sentences import sentences
+from memory.embeddings.base import Vectors
+from memory.index import generations
+from memory.retrieval import probes
+from memory.retrieval.query_embedding import embed_each_async
+from memory.retrieval.types import Query
+
+MAX_INSTRUCTION_LENGTH = 240  # characters
+# Longer messages are texts to work on. Their vector represents only their beginning and end.
+_MAX_MESSAGE_LENGTH, _MAX_SENTENCES = 1000, 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """The probabilities from which an instruction is recognised, and from which it is suggested."""
+
+    recognised: float
+    suggested: float
+
+
+# At most one of 200 ordinary messages is recognised; docs/decisions/0011-standing-instructions.md has the figures. A
+# message of several sentences has as many chances to be mistaken, so more is needed unless the whole is one as well.
+_OF_MESSAGE = _Levels(recognised=0.45, suggested=0.3)
+_OF_SENTENCE = _Levels(recognised=0.6, suggested=0.45)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedInstruction:
+    """The sentences of a message that say how answers should be; not `is_certain`: they only might."""
+
+    text: str
+    is_certain: bool
+
+
+def detect_async(message: str, query: Query) -> Callable[[], DetectedInstruction | None]:
+    """Start to embed the sentences of a message, and return a function that waits for the instruction in it, if any.
+
+    `query` is the recall of this message alone. The function reads the probes, so it may use the database.
+    """
+    if len(message) > _MAX_MESSAGE_LENGTH:
+        return lambda: None
+    parts = _split(message)
+    if not 1 <= len(parts) <= _MAX_SENTENCES:
+        return lambda: None
+    get_vectors = None
+    if len(parts) > 1:
+        get_vectors = embed_each_async(parts, generations.embedder_for(query.generation))
+    return lambda: _detect(parts, query, get_vectors() if get_vectors else None)
+
+
+def _split(message: str) -> list[str]:
+    """Return the sentences of a message, each on one line; a line break ends a sentence as well."""
+    return [
+        " ".join(line[span.start : span.end].split())
+        for line in message.splitlines()
+        for span in sentences(line, 0, len(line))
+    ]
+
+
+def _detect(parts: Sequence[str], query: Query, vectors: Vectors | None) -> DetectedInstruction | None:
+    traits = query.traits
+    if traits is None:
+        return None
+    whole = traits.standing_instruction
+    if len(parts) == 1:
+        return _choose(parts, [whole], _OF_MESSAGE)
+    if vectors is None:
+        return None
+    found = [probes.read_traits(vector, query.generation.provider, query.generation.model) for vector in vectors]
+    values = [traits.standing_instruction if traits else 0.0 for traits in found]
+    if whole < _OF_MESSAGE.recognised:
+        return _choose(parts, values, _OF_SENTENCE)
+    return _choose(parts, values, _OF_MESSAGE) or _choose([" ".join(parts)], [whole], _OF_MESSAGE)
+
+
+def _choose(parts: Sequence[str], values: Sequence[float], levels: _Levels) -> DetectedInstruction | None:
+    """Return the first of the parts that reach a level and fit into the length of an instruction, joined."""
+    is_certain = max(values) >= levels.recognised
+    level = levels.recognised if is_certain else levels.suggested
+    text = ""
+    for part, value in zip(parts, values, strict=True):
+        longer = f"{text} {part}".lstrip()
+        if value >= level and len(longer) <= MAX_INSTRUCTION_LENGTH:
+            text = longer
+    return DetectedInstruction(text, is_certain) if text else None

@@ -1,0 +1,97 @@
+"""Recall detects standing instructions in the newest message, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.embeddings.local import LocalEmbedder
+from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH
+from memory.spaces.access import readable_space_ids
+from tests.factories import exchange
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def detect(memory, person):
+    def run(*messages):
+        found = memory.recall(messages, spaces=readable_space_ids(person.id), detect_instruction=True)
+        return found.instruction
+
+    return run
+
+
+def test_an_instruction_is_recognised_in_several_languages(detect):
+    for message in (
+        "From now on please answer me only in bullet points.",
+        "Antworte mir ab jetzt bitte immer in höchstens drei Sätzen.",
+        "Réponds-moi toujours en une seule phrase à partir de maintenant.",
+        "Antwoord me vanaf nu alleen nog in opsommingen.",
+    ):
+        found = detect(message)
+        assert found is not None, message
+        assert found.is_certain, message
+        assert found.text == message
+
+
+def test_only_the_sentence_that_is_an_instruction_is_kept(detect):
+    found = detect("Thanks, the oven works again.\nFrom now on always answer me in metric units. See you tomorrow!")
+
+    assert found.text == "From now on always answer me in metric units."
+    assert found.is_certain
+
+
+def test_ordinary_messages_and_the_previous_ones_are_no_instructions(detect):
+    instruction = "From now on always answer me in metric units."
+    assert detect(instruction)
+
+    assert detect("When does the train to Kiel leave?") is None
+    assert detect("Thanks, that was quick. I will take the early one.") is None
+    assert detect(instruction, "When does the train to Kiel leave?") is None
+
+
+def test_what_is_recalled_is_no_instruction(memory, person, detect):
+    exchange(person, "From now on always answer me in metric units about the train to Kiel.")
+    memory.index_pending()
+
+    found = memory.recall(
+        ["How fast is the train to Kiel?"], spaces=readable_space_ids(person.id), detect_instruction=True
+    )
+
+    assert found.results
+    assert found.instruction is None
+
+
+def test_a_long_text_and_a_long_sentence_are_no_instructions(detect):
+    instruction = "From now on always answer me in metric units."
+
+    assert detect(f"{instruction} " + "The committee met on Tuesday in the small hall. " * 30) is None
+    long = detect("From now on always answer me in metric units, " + "and in metres, " * 20 + "please.")
+    assert long is None or len(long.text) <= MAX_INSTRUCTION_LENGTH
+
+
+def test_it_is_only_looked_for_on_request(memory, person):
+    found = memory.recall(["From now on always answer me in metric units."], spaces=readable_space_ids(person.id))
+
+    assert found.instruction is None
+
+
+def test_a_message_of_one_sentence_is_embedded_once(detect, monkeypatch):
+    embedded = []
+    embed_queries, embed_query = LocalEmbedder.embed_queries, LocalEmbedder.embed_query
+
+    def count(embedder, texts):
+        embedded.extend(texts)
+        return embed_queries(embedder, texts)
+
+    def count_one(embedder, text):
+        embedded.append(text)
+        return embed_query(embedder, text)
+
+    monkeypatch.setattr(LocalEmbedder, "embed_queries", count)
+    monkeypatch.setattr(LocalEmbedder, "embed_query", count_one)
+
+    assert detect("From now on always answer me in feet and inches.")
+    assert len(set(embedded)) == 1
+    assert detect("Good morning. From now on always answer me in feet and inches.")
+    assert len(set(embedded)) == 3
