@@ -74,6 +74,7 @@ def sweep() -> None:
     for turn_id in chat.interrupt_stale_answers():
         publish_to_redis(frames.turn(turn_id))
     chat.purge_deleted()
+    chat.delete_forgotten_instructions()
     chat.delete_unsent_images()
     chat.resume_imports()
     run_account_deletions()

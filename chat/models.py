@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
-from memory.models import Job
+from memory.models import Exchange, Job
 
 IMAGES, IMPORTS = "images", "imports"  # folders of stored files
 
@@ -44,6 +44,9 @@ class Thread(models.Model):
         default=dict, help_text="documents and metadata that recall is limited to; empty: no limit"
     )
     instructions = models.TextField(blank=True, help_text="system messages of an API client, added to the base prompt")
+    disabled_instructions = models.JSONField(
+        default=list, help_text="ids of standing instructions that do not apply in this thread"
+    )
     opening_hash = models.CharField(
         max_length=64,
         blank=True,
@@ -163,6 +166,10 @@ class Turn(models.Model):
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     client_key = models.UUIDField(help_text="idempotency key chosen by the page")
     api_token_id = models.UUIDField(null=True, help_text="token of the API client that posted the turn")
+    is_typed = models.BooleanField(
+        default=False,
+        help_text="its author typed the message on a page: only such messages can become standing instructions",
+    )
     message = models.TextField()
     images = models.ManyToManyField(Image, related_name="turns")
     answer = models.TextField(blank=True)
@@ -191,6 +198,10 @@ class Turn(models.Model):
     images_dropped = models.BooleanField(
         default=False, help_text="the model does not accept images and answered without them"
     )
+    applied_instructions = models.JSONField(
+        default=list, help_text="ids of the standing instructions in the prompt, in their order"
+    )
+    has_instruction = models.BooleanField(default=False, help_text="its message was detected as a standing instruction")
     exchange_id = models.UUIDField(null=True, help_text="the turn's exchange in memory")
     is_missing_in_memory = models.BooleanField(
         default=False, help_text="answered while the vector store was disabled; `backfill --from-history` stores it"
@@ -256,6 +267,46 @@ class Turn(models.Model):
 def load_images(turns: Iterable[Turn]) -> None:
     """Load the images of these turns (read `with_image_marks`) with one query, or none if there are none."""
     models.prefetch_related_objects([turn for turn in turns if getattr(turn, "has_images", True)], "images")
+
+
+class InstructionQuerySet(models.QuerySet["Instruction"]):
+    """Queries of instructions."""
+
+    def present(self) -> InstructionQuerySet:
+        """Return the instructions that were neither dismissed nor forgotten with their message."""
+        forgotten = Exchange.objects.filter(id=OuterRef("turn__exchange_id")).exclude(forgotten_at=None)
+        return self.exclude(state=Instruction.State.DISMISSED).filter(~Exists(forgotten))
+
+
+class Instruction(models.Model):
+    """A standing instruction of a space, which is part of the prompts there; a person's are in their personal space.
+
+    A dismissed one has no text; its row prevents that the same turn is detected again.
+    """
+
+    class State(models.TextChoices):
+        SUGGESTED = "suggested", "does not apply until it is kept"
+        RECOGNISED = "recognised", "applies until it is dismissed"
+        KEPT = "kept", "kept or typed by a person"
+        DISMISSED = "dismissed", "an ordinary message"
+
+    MAX_LENGTH = 240
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    space = models.ForeignKey("memory.Space", on_delete=models.CASCADE, related_name="+")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    turn = models.OneToOneField(Turn, null=True, on_delete=models.CASCADE, related_name="+")
+    text = models.CharField(max_length=MAX_LENGTH, blank=True)
+    state = models.CharField(max_length=10, choices=State.choices)
+    created_at = models.DateTimeField(auto_now_add=True)
+    edited_at = models.DateTimeField(null=True)
+    off_at = models.DateTimeField(null=True, help_text="when it was switched off")
+
+    objects = InstructionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        indexes = [models.Index(fields=["space", "created_at"])]
 
 
 class Endpoint(models.Model):

@@ -1,4 +1,4 @@
-"""Receivers of memory's signals, which update open pages."""
+"""Receivers of memory's signals, which update open pages and delete what was forgotten."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.dispatch import receiver
 
+from chat.instructions.editing import delete_forgotten
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
@@ -24,7 +25,8 @@ def on_exchanges_indexed(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
 
 @receiver(signals.exchanges_forgotten)
 def on_exchanges_forgotten(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
-    """Update the forgotten turns and the turns for which they were recalled."""
+    """Delete the instructions in forgotten messages; update their turns and those for which they were recalled."""
+    delete_forgotten()
     used_in = RecallLogEntry.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
     turns = _turns_of(exchange_ids) | Turn.objects.filter(id__in=used_in)
     for turn_id in _bump_revisions(turns):

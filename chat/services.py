@@ -2,6 +2,8 @@
 
 from chat.images import delete_orphaned_images, delete_unsent_images
 from chat.imports.jobs import delete_imports_of, delete_orphaned_imports, resume_imports
+from chat.instructions.editing import delete_forgotten as delete_forgotten_instructions
+from chat.instructions.editing import delete_of_person as delete_instructions_of
 from chat.threads.fork import fork_thread
 from chat.threads.lifecycle import (
     continue_thread,

@@ -157,7 +157,15 @@ from memory.stats.history import (
     recall_counts,
     recall_rates,
 )
-from memory.text import clean_name, clean_text, content_hash, excerpt, parse_uuid, strip_inline_markdown
+from memory.text import (
+    clean_name,
+    clean_text,
+    content_hash,
+    excerpt,
+    parse_uuid,
+    strip_inline_markdown,
+    without_bidi_controls,
+)
 from memory.utils.batching import batched, iterate_by_pk
 from memory.utils.formatting import (
     LEXICAL_ONLY_NOTE,

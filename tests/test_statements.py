@@ -18,8 +18,9 @@ from django.test import Client
 from cato_web.accounts.models import User
 from cato_web.asgi import application
 from chat.answers import runner
+from chat.instructions import editing as instructions
 from chat.llm import endpoint as model_endpoint
-from chat.models import Thread
+from chat.models import Thread, Turn
 from chat.realtime.hub import hub
 from memory.models import Exchange
 from memory.spaces import access
@@ -178,6 +179,18 @@ def test_a_later_message_takes_at_most_35_statements(warm, memory, person):
 
     assert message_steps(counted) <= 35, counted.report()
     assert {"post", "job", "recall", "prepare", "complete", "finish"} <= counted.steps.keys()
+
+
+def test_with_instructions_a_message_takes_no_more_statements(warm, memory, person):
+    for space in (access.personal_space(person.id), access.team_space()):
+        instructions.add(space, "Always answer briefly.", by=person.id)
+    later = asyncio.run(later_message(long_thread(person), cookies_of(person)))
+    Exchange.objects.filter(user_message__startswith="The spare").delete()
+    first = asyncio.run(first_message(cookies_of(person)))
+
+    assert [len(one.applied_instructions) for one in Turn.objects.order_by("-created_at")[:1]] == [2]
+    assert message_steps(later) <= 35, later.report()
+    assert message_steps(first) <= 45, first.report()
 
 
 def test_a_further_page_takes_at_most_4_statements(warm, memory, person):

@@ -109,6 +109,7 @@ def delete_account(person: User) -> str:
     ApiToken.objects.filter(person=person).delete()
     ReadMarker.objects.filter(person_id=person.pk).delete()
     memory.remove_from_all_groups(person.pk)
+    chat.delete_instructions_of(person.pk)
     services.record_audit(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
     _anonymise(person)
     return token
@@ -180,7 +181,7 @@ def _anonymise(person: User) -> None:
     person.name, person.email = _(FORMER_MEMBER), f"{person.pk.hex}@former.invalid"
     person.role, person.is_active, person.left_at = User.Role.MEMBER, False, timezone.now()
     person.theme = person.density = person.context_mode = person.default_model = ""
-    person.is_notified, person.last_login = False, None
+    person.is_notified, person.detects_instructions, person.last_login = False, True, None
     person.epoch += 1
     person.set_unusable_password()
     person.save()

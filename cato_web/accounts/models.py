@@ -61,6 +61,9 @@ class User(AbstractBaseUser):
     is_notified = models.BooleanField(
         default=False, help_text="notify about answers that complete while the person is elsewhere"
     )
+    detects_instructions = models.BooleanField(
+        default=True, help_text="detect standing instructions in the person's messages"
+    )
     joined_at = models.DateTimeField(auto_now_add=True)
     left_at = models.DateTimeField(null=True, help_text="when the account was deleted")
 

@@ -19,6 +19,7 @@ from django.db.models import Exists, Field, Model, OuterRef, QuerySet
 from django.db.models.sql import InsertQuery
 
 from cato_web.backups.errors import CorruptBackupError
+from chat.models import Instruction
 from memory.api import EMPTY_TEXT, CachedEmbedding, DocumentVersion, EmbeddingJob, Exchange, Job, batched
 
 _BATCH_SIZE = 500
@@ -41,6 +42,11 @@ def _with_live_text(rows: QuerySet[Any]) -> QuerySet[Any]:
     return rows.filter(Exists(Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)))
 
 
+def _not_forgotten(rows: QuerySet[Any]) -> QuerySet[Any]:
+    exchanges = Exchange.objects.filter(id=OuterRef("turn__exchange_id"))
+    return rows.filter(~Exists(exchanges.exclude(forgotten_at=None)))
+
+
 # The search index is not backed up: every vector has to be indexed again after a restore.
 _PENDING_INDEXING = {
     "state": Job.State.PENDING,
@@ -57,6 +63,7 @@ _RULES: dict[type[Model], _Rule] = {
     Exchange: _Rule(overrides=lambda row: EMPTY_TEXT if row["forgotten_at"] else {}),
     EmbeddingJob: _Rule(_of_remembered_exchanges, lambda row: _PENDING_INDEXING),
     CachedEmbedding: _Rule(_with_live_text),
+    Instruction: _Rule(_not_forgotten),
 }
 # Collections of the search index, and login sessions, which a restore ends.
 LEFT_OUT = {"memory.collection", "memory.placement", "people.loginsession"}

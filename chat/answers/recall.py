@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Subquery, UUIDField, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from chat.answers.job import AnswerJob
+from chat.instructions.applying import AppliedInstruction, applicable, choose, prompt_text, read_applicable
+from chat.instructions.editing import can_be_detected, suggest
 from chat.llm.client import Message
 from chat.llm.prompts import PromptHistory, build_prompt, fit_history, history_token_budget
 from chat.models import Thread, ThreadSession, Turn, load_images
@@ -31,6 +33,8 @@ from memory.api import (
 )
 
 _MAX_TURNS = 500
+# Instead of the number of a session, for the rows of instructions among those of exchanges.
+_INSTRUCTION = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class TurnRecall:
 class PreparedAnswer:
     """An answer after recall: the prompt, the revision and panel of its row, and the passages it can cite.
 
-    `titles` are those of the threads of what was recalled, as `thread_titles` returns them.
+    `titles` are those of the threads of what was recalled, as `thread_titles` returns them. `instructions` are those in
+    the prompt; `has_instruction`: the message was detected as one itself.
     """
 
     messages: list[Message]
@@ -54,15 +59,21 @@ class PreparedAnswer:
     note: str = ""
     recalled: tuple[RecalledItem, ...] = ()
     titles: dict[uuid.UUID, str] = field(default_factory=dict)
+    instructions: tuple[AppliedInstruction, ...] = ()
+    has_instruction: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """The present state of exchanges: which are forgotten, which the audience can find, and their threads' titles."""
+    """The present state of exchanges: which are forgotten, which the audience can find, and their threads' titles.
+
+    `instructions` are those that apply in the thread now.
+    """
 
     forgotten_ids: frozenset[uuid.UUID]
     findable_ids: frozenset[uuid.UUID]
     titles: dict[uuid.UUID, str]
+    instructions: tuple[AppliedInstruction, ...]
 
 
 def recall_for_turn(job: AnswerJob) -> TurnRecall:
@@ -70,6 +81,7 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
     turn = job.turn
     earlier = _earlier_turns(turn)
     history = _history_of(turn, earlier)
+    can_instruct = job.endpoint is not None and can_be_detected(turn)
     search_results = memory.recall(
         [*(t.message for t in earlier), turn.message],
         spaces=job.audience,
@@ -78,6 +90,7 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
         keep_query=turn.thread.is_remembered,
         person_id=turn.author_id,
         filters=RecallFilter.from_json(turn.thread.recall_filter).filter(),
+        detect_instruction=can_instruct,
     )
     return TurnRecall(search_results, history)
 
@@ -91,22 +104,32 @@ def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> Prep
     """
     turn = job.turn
     revision = turn.revision + 1
+    history = recalled.history or _history_of(turn, _earlier_turns(turn))
+    results = recalled.search_results
+    # Read again after the recall, in the transaction that saves what was recalled.
+    check = _check(turn, history.exchange_ids, results.results, job.audience)
+    has_instruction = turn.has_instruction
+    if results.instruction is not None and suggest(turn, results.instruction):
+        has_instruction = True
     updated = Turn.objects.filter(id=turn.id, attempt=job.attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
         revision=revision,
-        recall_note=recalled.search_results.note,
+        recall_note=results.note,
         recall_ms=recall_ms,
         finish_reason="",
         is_dummy=job.endpoint is None,
+        applied_instructions=[str(row.id) for row in check.instructions],
+        has_instruction=has_instruction,
         heartbeat_at=timezone.now(),
     )
     if not updated:
+        transaction.set_rollback(True)
         return None
-    history = recalled.history or _history_of(turn, _earlier_turns(turn))
-    # Read again after the recall, in the transaction that saves what was recalled.
-    check = _check(history.exchange_ids, recalled.search_results.results, job.audience)
     history = history.without(check.forgotten_ids)
-    hits = tuple(hit for hit in recalled.search_results.results if hit.exchange.id in check.findable_ids)
+    standing = prompt_text(check.instructions)
+    if standing:
+        history = _fit(turn, history, standing)
+    hits = tuple(hit for hit in results.results if hit.exchange.id in check.findable_ids)
     items = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
     conf = settings.CATO.vector_store
     prompt_context = build_prompt_context(hits, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
@@ -116,35 +139,66 @@ def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> Prep
             prompt_context=prompt_context,
             turn=turn,
             images=job.images,
+            standing=standing,
             partial_answer=turn.answer,
         ),
         revision,
         Citations(turn.id, len(group_adjacent(hits)) if prompt_context else 0),
-        recalled.search_results.note,
+        results.note,
         tuple(items),
         check.titles,
+        check.instructions,
+        has_instruction,
     )
 
 
-def _check(exchange_ids: Iterable[uuid.UUID], hits: Iterable[Hit], audience: SpaceIds) -> _Check:
-    """Check the exchanges of the history and the hits, with one statement, which also reads the titles of the hits."""
+def _check(turn: Turn, exchange_ids: Iterable[uuid.UUID], hits: Iterable[Hit], audience: SpaceIds) -> _Check:
+    """Check the exchanges of the history and the hits, with one statement.
+
+    The statement also reads the titles of the hits, and the instructions that apply in the turn's thread.
+    """
     ids = {*exchange_ids, *(hit.exchange.id for hit in hits)}
-    rows = Exchange.objects.filter(id__in=ids).annotate(
+    if not ids:
+        return _Check(frozenset(), frozenset(), {}, read_applicable(turn.thread, besides=turn.id))
+    columns = ("id", "space_id", "forgotten_at", "is_inactive", "thread_id", "session_id", "title", "seq")
+    exchanges = Exchange.objects.filter(id__in=ids).annotate(
         title=Subquery(Thread.objects.filter(id=OuterRef("thread_id")).values("title")),
         seq=Subquery(ThreadSession.objects.filter(id=OuterRef("session_id")).values("seq")),
     )
-    columns = ("id", "space_id", "forgotten_at", "is_inactive", "thread_id", "session_id", "title", "seq")
+    # The same columns for an instruction: its date and its text, and no session for its place.
+    instructions = applicable(turn.thread, besides=turn.id).annotate(
+        is_inactive=Value(False),
+        in_thread=Value(None, output_field=UUIDField()),
+        in_session=Value(None, output_field=UUIDField()),
+        place=Value(_INSTRUCTION),
+    )
+    rows = exchanges.values_list(*columns).union(
+        instructions.values_list(
+            "id", "space_id", "created_at", "is_inactive", "in_thread", "in_session", "text", "place"
+        ),
+        all=True,
+    )
     forgotten, findable, titles = set(), set(), dict[uuid.UUID, str]()
-    for row in rows.values_list(*columns, named=True) if ids else ():
-        if row.forgotten_at is not None:
-            forgotten.add(row.id)
-        elif not row.is_inactive and row.space_id in audience:
-            findable.add(row.id)
-        if row.thread_id and row.title is not None:
-            titles[row.thread_id] = row.title
-            if row.seq:
-                titles[row.session_id] = session_title(row.title, row.seq)
-    return _Check(frozenset(forgotten), frozenset(findable), titles)
+    applying = []
+    for id, space_id, at, is_inactive, thread_id, session_id, title, seq in rows:
+        if seq == _INSTRUCTION:
+            applying.append(AppliedInstruction(id, space_id, title, at))
+            continue
+        if at is not None:
+            forgotten.add(id)
+        elif not is_inactive and space_id in audience:
+            findable.add(id)
+        if thread_id and title is not None:
+            titles[thread_id] = title
+            if seq:
+                titles[session_id] = session_title(title, seq)
+    return _Check(frozenset(forgotten), frozenset(findable), titles, choose(applying, space_id=turn.thread.space_id))
+
+
+def _fit(turn: Turn, history: PromptHistory, standing: str) -> PromptHistory:
+    """Return the history without the oldest turns that no longer fit beside the standing instructions."""
+    budget = history_token_budget(turn.message, turn.thread.instructions, standing=standing)
+    return fit_history(list(history.turns), max_tokens=budget)
 
 
 def _history_of(turn: Turn, earlier: list[Turn]) -> PromptHistory:
@@ -153,6 +207,8 @@ def _history_of(turn: Turn, earlier: list[Turn]) -> PromptHistory:
 
 def _earlier_turns(turn: Turn) -> list[Turn]:
     """Return the answered, not forgotten turns of the active branch before this one, oldest first."""
+    if turn.position == 0:
+        return []
     exchange_id = Coalesce(OuterRef("exchange_id"), OuterRef("copied_exchange_id"))
     forgotten = Exchange.objects.filter(id=exchange_id).exclude(forgotten_at=None)
     rows = (

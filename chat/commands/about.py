@@ -10,6 +10,7 @@ from django.utils.translation import gettext_noop
 
 from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue
 from chat.errors import InvalidMessageError, PermissionDeniedError
+from chat.instructions.applying import prompt_text, read_applicable
 from chat.llm.prompts import system_prompt
 
 _MODES = ("off", "summary", "on")
@@ -53,9 +54,10 @@ def _flatten(values: dict[str, object], prefix: str = "") -> list[tuple[str, obj
 
 
 def _showsys(context: CommandContext, arguments: list[str]) -> CommandResult:
-    return CommandResult(
-        "/showsys", _("The system prompt"), text=system_prompt(context.thread.instructions if context.thread else "")
-    )
+    thread = context.thread
+    standing = prompt_text(read_applicable(thread)) if thread else ""
+    text = system_prompt(thread.instructions if thread else "", standing=standing)
+    return CommandResult("/showsys", _("The system prompt"), text=text)
 
 
 COMMANDS = (

@@ -36,12 +36,12 @@ class PromptHistory:
         return replace(self, turns=turns, exchange_ids=self.exchange_ids - exchange_ids)
 
 
-def system_prompt(instructions: str = "") -> str:
-    """Return the base prompt (unless overridden), the configured files and the thread's `instructions`."""
+def system_prompt(instructions: str = "", *, standing: str = "") -> str:
+    """Return the `standing` instructions, base prompt (unless overridden), configured files and thread's `instructions`."""
     llm = settings.CATO.llm
     base = llm.base_prompt_file or BASE_PROMPT
     files = list(llm.system_prompt_files) if llm.override_base_prompt else [base, *llm.system_prompt_files]
-    parts = [*(_read(str(path), path.stat().st_mtime) for path in files), instructions]
+    parts = [standing, *(_read(str(path), path.stat().st_mtime) for path in files), instructions]
     return "\n\n".join(filter(None, parts))
 
 
@@ -62,10 +62,10 @@ def fit_history(turns: list[Turn], *, max_tokens: int) -> PromptHistory:
     )
 
 
-def history_token_budget(message: str, instructions: str = "") -> int:
+def history_token_budget(message: str, instructions: str = "", *, standing: str = "") -> int:
     """Return the tokens left for history after the system prompt, recalled passages, message and answer."""
     conf = settings.CATO
-    used = estimate_tokens(system_prompt(instructions)) + estimate_tokens(message) + _RESERVED_TOKENS
+    used = estimate_tokens(system_prompt(instructions, standing=standing)) + estimate_tokens(message) + _RESERVED_TOKENS
     recalled = conf.vector_store.context_max_tokens if conf.vector_store.inject_context else 0
     return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - used)
 
@@ -76,12 +76,16 @@ def build_prompt(
     prompt_context: str,
     turn: Turn,
     images: Iterable[Image],
+    standing: str = "",
     partial_answer: str = "",
 ) -> list[Message]:
-    """Return the messages for the endpoint; `partial_answer` is the text of an answer to be resumed."""
+    """Return the messages for the endpoint.
+
+    `standing` are the standing instructions; `partial_answer` is the text of an answer to be resumed.
+    """
     new = f"{prompt_context}\n\n---\n\n{turn.message}" if prompt_context else turn.message
     messages: list[Message] = [
-        {"role": "system", "content": system_prompt(turn.thread.instructions)},
+        {"role": "system", "content": system_prompt(turn.thread.instructions, standing=standing)},
         *_history_messages(history),
         {"role": "user", "content": _message_content(new, images)},
     ]

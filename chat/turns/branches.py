@@ -26,13 +26,20 @@ class BranchSwitch:
 
 
 def edit_message(
-    turn: Turn, *, person_id: uuid.UUID, message: str, client_key: uuid.UUID, origin: ApiOrigin | None = None
+    turn: Turn,
+    *,
+    person_id: uuid.UUID,
+    message: str,
+    client_key: uuid.UUID,
+    origin: ApiOrigin | None = None,
+    is_typed: bool = False,
 ) -> BranchSwitch:
     """Create a sibling turn with another message and activate its branch.
 
-    `person_id` is the editor: the author of the turn or the owner of the thread. Raises InvalidMessageError, ConflictError.
+    `person_id` is the editor: the author of the turn or the owner of the thread. `is_typed`: they typed the message on a
+    page. Raises InvalidMessageError, ConflictError.
     """
-    return _add_sibling(turn, person_id, person_id, validate_message(message), client_key, origin)
+    return _add_sibling(turn, person_id, person_id, validate_message(message), client_key, origin, is_typed=is_typed)
 
 
 def regenerate(
@@ -71,6 +78,8 @@ def _add_sibling(
     message: str,
     client_key: uuid.UUID,
     origin: ApiOrigin | None,
+    *,
+    is_typed: bool = False,
 ) -> BranchSwitch:
     author = lock_person(author_id)
     thread = lock_thread(turn.thread_id)
@@ -89,6 +98,7 @@ def _add_sibling(
         state=Turn.State.RECALLING,
         images=tuple(turn.images.all()),
         origin=origin,
+        is_typed=is_typed,
     )
     removed_ids, added_ids = _activate_branch(thread, sibling.id, person_id)
     return BranchSwitch(PostedTurn(sibling, is_new=True), removed_ids, added_ids)

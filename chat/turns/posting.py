@@ -71,10 +71,11 @@ def create_thread_with_message(
     images: Sequence[uuid.UUID] = (),
     space: Space | None = None,
     origin: ApiOrigin | None = None,
+    is_typed: bool = False,
 ) -> PostedTurn:
     """Create a thread with its first message in `space`, which this person can read; None: the personal space.
 
-    Idempotent by `client_key`. Raises InvalidMessageError.
+    `is_typed`: the person typed the message on a page. Idempotent by `client_key`. Raises InvalidMessageError.
     """
     message = validate_message(message)
     # Concurrent copies of a message wait for each other here: there is no thread yet whose row could be locked.
@@ -110,6 +111,7 @@ def create_thread_with_message(
         state=Turn.State.RECALLING if has_free else Turn.State.QUEUED,
         images=claimed,
         origin=origin,
+        is_typed=is_typed,
     )
     return PostedTurn(turn, is_new=True, images=claimed, is_only_version=True)
 
@@ -123,10 +125,11 @@ def post_message(
     client_key: uuid.UUID,
     images: Sequence[uuid.UUID] = (),
     origin: ApiOrigin | None = None,
+    is_typed: bool = False,
 ) -> PostedTurn:
     """Post a message to the thread; idempotent by `client_key`. Raises InvalidMessageError.
 
-    It is queued while the thread is busy, or while its author has `chat.concurrent_answers` answers in progress.
+    `is_typed`: the author typed the message on a page. It is queued while the thread is busy, or while its author has `chat.concurrent_answers` answers in progress.
     """
     message = validate_message(message)
     # Both rows were read when access was checked; here they are locked.
@@ -146,6 +149,7 @@ def post_message(
         state=Turn.State.QUEUED if place.is_busy else Turn.State.RECALLING,
         images=claimed,
         origin=origin,
+        is_typed=is_typed,
     )
     return PostedTurn(turn, is_new=True, images=claimed, is_only_version=not place.has_siblings)
 
@@ -210,6 +214,7 @@ def create_turn(
     state: Turn.State,
     images: Sequence[Image],
     origin: ApiOrigin | None,
+    is_typed: bool = False,
 ) -> Turn:
     """Create a turn as the head of the thread, whose row is locked, and mark the thread as read for its author.
 
@@ -228,6 +233,7 @@ def create_turn(
         state=state,
         attempt=1,
         heartbeat_at=now,
+        is_typed=is_typed,
         **(asdict(origin) if origin else {}),
     )
     if images:

@@ -69,6 +69,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
             is_remembered=request.POST.get("remembered", "yes") == "yes",
             images=parse_image_ids(request),
             space=parse_space(request),
+            is_typed=True,
         )
     except _COMPOSER_ERRORS as error:
         return _error(request, None, error)
@@ -97,7 +98,12 @@ def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         if commands.is_command(message):
             return _command(request, thread, message)
         posted = services.post_message(
-            thread, author_id=request.user.pk, message=message, client_key=key, images=parse_image_ids(request)
+            thread,
+            author_id=request.user.pk,
+            message=message,
+            client_key=key,
+            images=parse_image_ids(request),
+            is_typed=True,
         )
     except _COMPOSER_ERRORS as error:
         return _error(request, thread, error)

@@ -90,7 +90,7 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
     try:
         count_message(request.user.pk)
         switched = services.edit_message(
-            turn, person_id=request.user.pk, message=text, client_key=parse_client_key(request)
+            turn, person_id=request.user.pk, message=text, client_key=parse_client_key(request), is_typed=True
         )
     except (InvalidMessageError, ConflictError, RateLimitedError) as error:
         return render(request, "chat/edit.html", context | {"text": text, "error": str(error)}, status=422)
