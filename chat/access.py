@@ -1,4 +1,4 @@
-"""Access to threads, turns, images and exchanges: each function checks the person, or raises NotFoundError."""
+"""Access to threads, turns, images, exchanges and instructions: each function checks the person, or raises NotFoundError."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import PermissionDeniedError
-from chat.models import Image, Thread, Turn
+from chat.models import Image, Instruction, Thread, Turn
 from memory import api as memory
-from memory.api import Exchange, NotFoundError
+from memory.api import Exchange, NotFoundError, Space
 
 
 class SocketIdentity(NamedTuple):
@@ -141,6 +141,44 @@ def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_admin
     if not can_forget(person_id, exchange, is_administrator=is_administrator):
         raise NotFoundError
     return exchange
+
+
+def readable_instructions(person_id: uuid.UUID) -> QuerySet[Instruction]:
+    """Return the instructions of the spaces that this person may read, suggested ones of their personal space included."""
+    return Instruction.objects.present().filter(space__in=memory.readable_spaces(person_id))
+
+
+def get_instruction(person_id: uuid.UUID, instruction_id: uuid.UUID) -> Instruction:
+    """Return the instruction, if this person may read it. Raises NotFoundError."""
+    row = readable_instructions(person_id).select_related("space").filter(id=instruction_id).first()
+    if row is None:
+        raise NotFoundError
+    return row
+
+
+def instruction_to_change(person_id: uuid.UUID, instruction_id: uuid.UUID) -> Instruction:
+    """Return the instruction, if this person manages its space. Raises NotFoundError, PermissionDeniedError."""
+    row = get_instruction(person_id, instruction_id)
+    _ensure_manages(person_id, row.space)
+    return row
+
+
+def space_to_instruct(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
+    """Return the space, if this person may set its instructions. Raises NotFoundError, PermissionDeniedError."""
+    space = memory.get_space(person_id, space_id)
+    _ensure_manages(person_id, space)
+    return space
+
+
+def spaces_to_instruct(person_id: uuid.UUID) -> list[Space]:
+    """Return the spaces whose instructions this person may set, their personal space first."""
+    spaces = memory.list_readable_spaces(person_id)
+    return [space for space in spaces if memory.manages_space(person_id, space)]
+
+
+def _ensure_manages(person_id: uuid.UUID, space: Space) -> None:
+    if not memory.manages_space(person_id, space):
+        raise PermissionDeniedError(_("Only the managers of this space change its instructions."))
 
 
 def can_receive(person_id: uuid.UUID, thread_id: uuid.UUID, api_token_id: uuid.UUID | None = None) -> bool:

@@ -219,6 +219,7 @@ def test_the_set_up_page_and_its_errors_are_german(tmp_path, endpoint):
         ("/stats", "Dein Gedächtnis"),
         ("/settings", "Wo du angemeldet bist"),
         ("/settings/password", "Passwort ändern"),
+        ("/instructions", "Noch keine Anweisungen"),
         ("/settings/leave", "Was geht"),
         ("/settings/model", "Chatmodell"),
         ("/admin/people", "Jemanden einladen"),

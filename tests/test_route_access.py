@@ -17,6 +17,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from chat.imports.jobs import create_import
+from chat.instructions.editing import add as add_instruction
 from chat.realtime.routing import routes
 from memory import api
 from memory.models import Space
@@ -98,6 +99,13 @@ ROUTES: dict[str, RouteAccess] = {
     "exchange": RouteAccess(names=("exchange_id",)),
     "feedback": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
     "forget_exchange": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
+    "instructions": RouteAccess(methods=("get", "post")),
+    "set_instruction_detection": RouteAccess(methods=POST),
+    "change_instruction": RouteAccess(methods=POST, names=("instruction_id",), data={"action": "off"}),
+    "edit_instruction": RouteAccess(methods=("get", "post"), names=("instruction_id",), data={"text": "Be loud."}),
+    "delete_instruction": RouteAccess(methods=("get", "post"), names=("instruction_id",)),
+    "instruction_offer": RouteAccess(names=("turn_id",)),
+    "set_thread_instruction": RouteAccess(methods=POST, names=("thread_id", "instruction_id"), data={"on": "no"}),
     "documents": RouteAccess(methods=("get", "post")),
     "notes": RouteAccess(methods=("get", "post")),
     "document": RouteAccess(names=("document_id",)),
@@ -177,6 +185,7 @@ OWNERS_ONLY = {
     "move_document",
     "leave_group",
 }
+OBJECT_IDS = ("thread_id", "turn_id", "exchange_id", "document_id", "image_id", "import_id", "instruction_id")
 SOCKETS = {"ws", "ws/t/<uuid:thread_id>", ""}  # the last one closes sockets at unknown addresses
 
 
@@ -209,6 +218,7 @@ def objects(chroma):
         "thread_id": of_alice.id,
         "turn_id": one.id,
         "exchange_id": stored.id,
+        "instruction_id": add_instruction(access.personal_space(alice.pk), "My secret is 4711", by=alice.pk).id,
     }
 
 
@@ -256,7 +266,7 @@ def test_an_anonymous_request_is_redirected_to_sign_in(name):
             Client(),
             name,
             method,
-            {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id", "document_id", "image_id", "import_id")},
+            {key: uuid.uuid4() for key in OBJECT_IDS},
         )
         assert status == 302, (name, method)
 
@@ -295,7 +305,9 @@ def test_a_route_opens_if_the_access_check_allows_everything(name, bob, objects,
         assert status != 404 or name == "forget_exchange", (name, method)
 
 
-@pytest.mark.parametrize("name", ["search", "stats", "new_thread", "settings", "delete_account", "import"])
+@pytest.mark.parametrize(
+    "name", ["search", "stats", "new_thread", "settings", "instructions", "delete_account", "import"]
+)
 def test_no_page_shows_data_of_other_people(name, bob, objects):
     query = {"q": "secret 4711"} if name == "search" else {}
     page = signed_in(bob).get(reverse(name), query).content.decode()

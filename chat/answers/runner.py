@@ -236,7 +236,13 @@ async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> list[Mes
 def _started_frame(job: AnswerJob, prepared: PreparedAnswer) -> Frame:
     turn = copy(job.turn)
     turn.state, turn.revision, turn.recall_note = Turn.State.ANSWERING, prepared.revision, prepared.note
-    return frames.answer_started(turn, TurnDetails(recalled=prepared.recalled, titles=prepared.titles))
+    turn.applied_instructions, turn.has_instruction = (
+        [str(row.id) for row in prepared.instructions],
+        prepared.has_instruction,
+    )
+    instructions = {str(row.id): row for row in prepared.instructions}
+    details = TurnDetails(recalled=prepared.recalled, titles=prepared.titles, instructions=instructions)
+    return frames.answer_started(turn, details)
 
 
 async def _consume(stream: AnswerStream, messages: list[Message]) -> None:

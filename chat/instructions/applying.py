@@ -25,6 +25,7 @@ class AppliedInstruction:
     space_id: uuid.UUID
     text: str
     created_at: datetime
+    edited_at: datetime | None = None
 
 
 def of_thread(thread: Thread) -> Q:
@@ -75,7 +76,7 @@ def _line(text: str) -> str:
     return f"- {text}"
 
 
-def applied_to(thread: Thread, turns: Iterable[Turn]) -> dict[str, Instruction]:
+def applied_to(thread: Thread, turns: Iterable[Turn]) -> dict[str, AppliedInstruction]:
     """Return the instructions in the prompts of these turns by their ids as text, with at most one statement.
 
     Those that not everyone who reads the thread now may read are left out, such as a person's after a move.
@@ -84,4 +85,5 @@ def applied_to(thread: Thread, turns: Iterable[Turn]) -> dict[str, Instruction]:
     if not ids:
         return {}
     rows = Instruction.objects.present().filter(of_thread(thread), id__in=ids)
-    return {str(row.id): row for row in rows.select_related("space")}
+    columns = rows.order_by().values_list("id", "space_id", "text", "created_at", "edited_at")
+    return {str(row[0]): AppliedInstruction(*row) for row in columns}

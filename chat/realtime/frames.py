@@ -151,7 +151,7 @@ def _footer(turn: Turn, row: TurnRow, active: ActiveTurn | None) -> Frame:
 
 def branch_switched(thread_id: uuid.UUID, removed_ids: Sequence[uuid.UUID], added_ids: Sequence[uuid.UUID]) -> Frame:
     """Return a frame that removes and appends the turns of a branch switch."""
-    turns = list(Turn.objects.filter(id__in=added_ids).select_related("author", "thread").order_by("position"))
+    turns = list(Turn.objects.filter(id__in=added_ids).select_related("author", "thread__space").order_by("position"))
     rows = turn_rows(Thread.objects.select_related("space").get(id=thread_id), turns) if added_ids else []
     active = next((ActiveTurn.of(turn.thread_id, turn.id) for turn in turns if turn.is_running), None)
     return Frame(thread_id, snapshot([], rows, removed_ids, active))

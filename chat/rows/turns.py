@@ -17,10 +17,12 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
+from chat.instructions.applying import AppliedInstruction, applied_to
 from chat.llm.failures import cut_off_note
 from chat.models import Image, Thread, Turn, load_images
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
+from chat.rows.instructions import AppliedRow, applied_rows
 from chat.rows.recall import RecallItemRow, recalled_row, thread_titles_of_recalled
 from memory import api as memory
 from memory.api import MemoryState, RecalledItem, Space, day_of_this_year, format_date, format_number
@@ -119,6 +121,8 @@ class TurnRow:
     forgotten_note: str
     forgotten_at: datetime | None
     recalled: RecallSummaryRow | None
+    instructions: Sequence[AppliedRow]
+    offer_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +152,17 @@ class ThreadRow:
 
 @dataclass(frozen=True, slots=True)
 class TurnDetails:
-    """The parts of a row that are not columns of its turn; `titles` are those of `thread_titles`."""
+    """The parts of a row that are not columns of its turn.
+
+    `titles` are those of `thread_titles`, `instructions` those in its prompt, by their ids.
+    """
 
     images: Sequence[Image] = ()
     recalled: Sequence[RecalledItem] = ()
     titles: Mapping[uuid.UUID, str] = field(default_factory=dict)
     memory_state: MemoryState | None = None
     branch: BranchRow | None = None
+    instructions: Mapping[str, AppliedInstruction] = field(default_factory=dict)
 
 
 def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
@@ -166,8 +174,18 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     recalled = memory.recalled_for(begun, spaces=memory.audience_space_ids(thread.space)) if begun else {}
     titles = thread_titles_of_recalled(recalled)
     details = read_footer_details(thread, turns)
+    instructions = applied_to(thread, turns)
     return [
-        turn_row(t, replace(details[t.id], images=t.shown_images, recalled=recalled.get(t.id, ()), titles=titles))
+        turn_row(
+            t,
+            replace(
+                details[t.id],
+                images=t.shown_images,
+                recalled=recalled.get(t.id, ()),
+                titles=titles,
+                instructions=instructions,
+            ),
+        )
         for t in turns
     ]
 
@@ -278,6 +296,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         forgotten_note=_("by %(name)s") % {"name": memory_state.forgotten_by} if memory_state.forgotten_by else "",
         forgotten_at=memory_state.forgotten_at,
         recalled=_recalled_row(turn, details.recalled, details.titles),
+        instructions=applied_rows(turn, details.instructions) if details.instructions else (),
+        offer_url=reverse("instruction_offer", args=[turn.id]) if turn.has_instruction else "",
     )
 
 

@@ -23,6 +23,7 @@ class SignedInUser(Protocol):
     name: str
     is_administrator: bool
     context_mode: str
+    detects_instructions: bool
 
     def save(self, *, update_fields: list[str] | None = None) -> None:
         """Save changed fields."""

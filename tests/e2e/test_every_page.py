@@ -11,7 +11,15 @@ from tests.e2e.conftest import begin_thread, send_message, tab_to, turn
 from tests.groups import make_group
 from tests.server import wait_for
 
-MEMBER_PAGES = ["/", "/search?q=greenhouse", "/stats", "/settings", "/settings/password", "/settings/leave"]
+MEMBER_PAGES = [
+    "/",
+    "/search?q=greenhouse",
+    "/stats",
+    "/settings",
+    "/instructions",
+    "/settings/password",
+    "/settings/leave",
+]
 # Returns whether the focused element or an ancestor is rendered differently without focus.
 SHOWS_FOCUS = """() => {
   const focused = document.activeElement;

@@ -1,4 +1,4 @@
-"""The page of a space: its readers, managers and membership changes."""
+"""The page of a space: its readers, managers, instructions and membership changes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 from cato_web.accounts import groups
 from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest
+from chat.rows.instructions import space_section
 from memory import api as memory
 from memory.api import Membership, MembershipChange, Space, parse_uuid
 
@@ -61,6 +62,7 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     space_row = groups.space_for(request.user, space_id)
     members = _members(space_row, request.user)
     can_edit = groups.can_edit_members(request.user, space_row)
+    instructions, is_managed = space_section(request.user.pk, space_row)
     context = {
         "section": "space",
         "space": space_row,
@@ -71,6 +73,8 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
         "can_edit": can_edit,
         "others": _non_members(members) if can_edit else [],
         "changes": _changes(space_row),
+        "instructions": instructions,
+        "choices": [space_row] if is_managed else [],
     }
     return render(request, "people/space.html", context)
 
