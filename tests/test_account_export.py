@@ -17,6 +17,7 @@ from django.core.files.storage import default_storage
 from cato_web.accounts.export import archive as own_data
 from cato_web.accounts.models import AuditEntry
 from chat.imports.formats import conversations
+from chat.instructions.editing import add as add_instruction
 from chat.models import Image, ImportJob, Turn
 from memory.administration import reveals
 from memory.exchanges.feedback import set_feedback
@@ -74,6 +75,9 @@ def test_it_contains_account_threads_notes_documents_feedback_and_activity(memor
     of_bob = exchange(bob, "The team meets on Mondays.", space=access.team_space())
     set_feedback(alice.pk, of_bob, "pinned")
     AuditEntry.objects.create(actor=alice, action="person.joined", target="member")
+    add_instruction(access.personal_space(alice.pk), "Be brief.", by=alice.pk)
+    add_instruction(access.team_space(), "Write British English.", by=alice.pk)
+    add_instruction(access.team_space(), "Rhyme.", by=bob.pk)
 
     archive = download(alice)
 
@@ -99,6 +103,8 @@ def test_it_contains_account_threads_notes_documents_feedback_and_activity(memor
     assert json.loads(archive.read(about))["metadata"] == {"zone": "north"}
     (opinion,) = lines(archive, "opinions.jsonl")
     assert (opinion["exchange_id"], opinion["opinion"]) == (str(of_bob.id), "pinned")
+    written = [row["text"] for row in lines(archive, "instructions.jsonl")]
+    assert sorted(written) == ["Be brief.", "Write British English."]
     assert [line["action"] for line in lines(archive, "audit.jsonl")] == ["person.joined", "account.exported"]
 
 

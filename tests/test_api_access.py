@@ -41,6 +41,7 @@ WRITE = OperationAccess("write", is_owners=True)
 OPERATIONS: dict[str, OperationAccess] = {
     "GET /me": OperationAccess(None),
     "GET /spaces": READ,
+    "GET /instructions": READ,
     "GET /search": READ,
     "POST /recall": OperationAccess("read", {"messages": ["secret"]}),
     "GET /context": OperationAccess("read", query="?text=secret"),

@@ -10,7 +10,7 @@ from chat.llm import endpoint as model_endpoint
 from chat.models import Instruction, Thread, Turn
 from memory.models import Membership
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, group, signed_in, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, api_client, group, signed_in, thread, turn
 from tests.test_instructions import METRIC, say
 
 pytestmark = pytest.mark.django_db
@@ -261,3 +261,24 @@ def test_a_turn_without_instructions_has_no_panel(person):
 
     assert "applied-instructions" not in margin(person, talk)
     assert "instruction-offer" not in margin(person, talk)
+
+
+def test_the_api_lists_instructions_and_those_of_a_turn(person, crew):
+    editing.add(crew, "Name the torque.", by=person.id)
+    stranger = PersonFactory()
+    talk = thread(person, space=crew)
+    _prepared, one = say(talk, "How far is Kiel?", detected=False)
+    say(talk, certain=False)
+    client = api_client(person)
+
+    (kept, suggested) = client.get("/api/instructions").json()["instructions"]
+    assert (kept["text"], kept["state"], kept["is_on"], kept["space_id"]) == (
+        "Name the torque.",
+        "kept",
+        True,
+        str(crew.id),
+    )
+    assert (suggested["text"], suggested["state"]) == (METRIC, "suggested")
+    assert api_client(stranger).get("/api/instructions").json() == {"instructions": []}
+    turn_row = client.get(f"/api/threads/{talk.id}/turns/{one.id}").json()
+    assert [row["text"] for row in turn_row["instructions"]] == ["Name the torque."]

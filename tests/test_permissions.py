@@ -13,7 +13,8 @@ from django.test import Client
 from django.urls import reverse
 
 from cato_web.accounts.models import OneTimeLink, User
-from chat.models import Thread, Turn
+from chat.instructions.editing import add as add_instruction
+from chat.models import Instruction, Thread, Turn
 from memory.administration import operations, reveals
 from memory.models import Exchange, Membership, Reveal, Space
 from memory.spaces import access
@@ -243,6 +244,26 @@ def change_model(case: Case) -> bool:
 def change_filter(case: Case) -> bool:
     case.on_thread("recall_filter", only_metadata="zone: north")
     return bool(case.thread.recall_filter)
+
+
+@check("Turn an instruction off in the thread")
+def turn_off_in_thread(case: Case) -> bool:
+    row = add_instruction(case.crew, "Name the torque.", by=case.thread.owner_id)
+    case.post("set_thread_instruction", case.thread.id, row.id, on="no")
+    case.thread.refresh_from_db()
+    return bool(case.thread.disabled_instructions)
+
+
+@check("Change the instructions of the group")
+def change_instructions(case: Case) -> bool:
+    row = add_instruction(case.crew, "Name the torque.", by=case.thread.owner_id)
+    case.post("instructions", text="Rhyme.", space=str(case.crew.id))
+    case.post("edit_instruction", row.id, text="Name no torque.")
+    case.post("change_instruction", row.id, action="off")
+    texts = set(Instruction.objects.values_list("text", flat=True))
+    assert texts in ({"Rhyme.", "Name no torque."}, {"Name the torque."})
+    case.post("delete_instruction", row.id)
+    return not Instruction.objects.filter(id=row.id, off_at=None).exists()
 
 
 @check("See the members of the group")

@@ -1,4 +1,4 @@
-"""Operations: the token's owner and their spaces."""
+"""Operations: the token's owner, their spaces and instructions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from ninja import Router
 from cato_web.api import schemas
 from cato_web.api.auth import ANY, READ, ApiRequest, current_user
 from cato_web.api.errors import responses
+from chat import access
 from memory import api as memory
 
 router = Router(tags=["account"])
@@ -23,6 +24,25 @@ def who_am_i(request: ApiRequest) -> schemas.Me:
         email=person.email,
         role=person.role,
         token=schemas.TokenInfo.model_validate(token),
+    )
+
+
+@router.get("/instructions", auth=READ, response=responses(schemas.Instructions))
+def list_instructions(request: ApiRequest) -> schemas.Instructions:
+    """List the standing instructions that the user can read. They are changed on pages only."""
+    rows = access.readable_instructions(current_user(request).pk)
+    return schemas.Instructions(
+        instructions=[
+            schemas.InstructionStatus(
+                id=row.id,
+                space_id=row.space_id,
+                text=row.text,
+                created_at=row.created_at,
+                state=row.state,
+                is_on=row.off_at is None,
+            )
+            for row in rows
+        ]
     )
 
 

@@ -71,6 +71,28 @@ class Spaces(ResponseModel):
     spaces: list[SpaceInfo]
 
 
+class Instruction(ResponseModel):
+    """A standing instruction: how answers should always be in the threads of its space."""
+
+    id: uuid.UUID
+    space_id: uuid.UUID = Field(description="A personal space, a group or the team.")
+    text: str
+    created_at: datetime
+
+
+class InstructionStatus(Instruction):
+    """A standing instruction, and whether it applies."""
+
+    state: str = Field(description="kept, recognised (applies until dismissed) or suggested (not until kept)")
+    is_on: bool
+
+
+class Instructions(ResponseModel):
+    """The instructions of all readable spaces, oldest first."""
+
+    instructions: list[InstructionStatus]
+
+
 class LocationInfo(ResponseModel):
     """The location of a passage in a document; offsets count characters."""
 
@@ -346,6 +368,7 @@ class Turn(ResponseModel):
     created_at: datetime | None
     completed_at: datetime | None
     sources: list[Passage]
+    instructions: list[Instruction] = Field(description="Standing instructions in the prompt, as they are now.")
 
 
 class ThreadDetail(Thread):

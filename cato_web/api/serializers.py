@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from cato_web.api import schemas
+from chat.instructions.applying import AppliedInstruction, applied_to
 from chat.models import Thread, Turn
 from chat.rendering.citations import cited_numbers
 from memory import api as memory
@@ -67,13 +68,14 @@ def thread_fields(thread: Thread) -> dict[str, Any]:
 def serialize_turns(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
     """Serialize turns that were loaded with their authors.
 
-    Their sources are limited to what all readers of the thread may read.
+    Their sources and instructions are limited to what all readers of the thread may read.
     """
     recalled = memory.recalled_for(
         (turn.id for turn in turns), spaces=memory.space_ids_shared_by_all_readers(thread.space_id)
     )
     states = memory.memory_states(turn.effective_exchange_id for turn in turns if turn.effective_exchange_id)
-    return [_turn(turn, recalled.get(turn.id, []), states) for turn in turns]
+    instructions = applied_to(thread, turns)
+    return [_turn(turn, recalled.get(turn.id, []), states, instructions) for turn in turns]
 
 
 def receipt(exchanges: int, under_way: int) -> schemas.Receipt:
@@ -124,7 +126,12 @@ def _document(state: DocumentStatus, row: Document) -> dict[str, Any]:
     }
 
 
-def _turn(turn: Turn, recalled: Sequence[RecalledItem], states: dict[uuid.UUID, str]) -> schemas.Turn:
+def _turn(
+    turn: Turn,
+    recalled: Sequence[RecalledItem],
+    states: Mapping[uuid.UUID, str],
+    instructions: Mapping[str, AppliedInstruction],
+) -> schemas.Turn:
     cited = cited_numbers(turn.answer, max((item.rank for item in recalled), default=0))
     error = schemas.ErrorBody(code=turn.error_code, message=turn.error) if turn.error else None
     return schemas.Turn(
@@ -145,6 +152,11 @@ def _turn(turn: Turn, recalled: Sequence[RecalledItem], states: dict[uuid.UUID, 
         created_at=turn.created_at,
         completed_at=turn.completed_at,
         sources=[_source(item, item.rank in cited) for item in recalled],
+        instructions=[
+            schemas.Instruction(id=row.id, space_id=row.space_id, text=row.text, created_at=row.created_at)
+            for id in turn.applied_instructions
+            if (row := instructions.get(id)) is not None
+        ],
     )
 
 

@@ -22,7 +22,7 @@ from cato_web.accounts.export import rows as export_rows
 from cato_web.accounts.models import AuditEntry, User
 from chat import access
 from chat.export import to_json, to_markdown
-from chat.models import Image, ImportJob, Thread, Turn
+from chat.models import Image, ImportJob, Instruction, Thread, Turn
 from memory import api as memory
 from memory.api import Chunk, Document, DocumentVersion, Exchange, Feedback, Space, SpaceIds, excerpt, iterate_by_pk
 
@@ -51,6 +51,7 @@ exchanges.jsonl     what memory keeps: of their own space all of it, of shared s
 notes.jsonl         the same, of what was written down by hand
 documents/          the originals that are kept, with what is known of each
 opinions.jsonl      what was pinned, and what was called not relevant
+instructions.jsonl  what this person wrote about how answers should always be, for them and for shared spaces
 imports.jsonl       which files of conversations were taken in, and what became of each
 reveals.jsonl       which administrators were shown the text of this person's own space, when, and their reasons
 audit.jsonl         what the audit log says of this person's doings
@@ -139,6 +140,7 @@ def archive_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
     yield ArchiveFile(
         "opinions.jsonl", now, _lines(Feedback.objects.filter(person_id=person.pk), export_rows.of_opinion)
     )
+    yield ArchiveFile("instructions.jsonl", now, _lines(_instructions(person, spaces), export_rows.of_instruction))
     yield ArchiveFile("imports.jsonl", now, _lines(ImportJob.objects.filter(owner_id=person.pk), export_rows.of_import))
     yield ArchiveFile(
         "reveals.jsonl", now, _lines(memory.list_reveals(memory.personal_space(person.pk)), export_rows.of_reveal)
@@ -214,6 +216,13 @@ def _image_files(person: User, turns: QuerySet[Turn]) -> Iterator[ArchiveFile]:
 def _exchanges(person: User, spaces: SpaceIds) -> QuerySet[Exchange]:
     condition = Q(space=memory.personal_space(person.pk)) | Q(owner_id=person.pk)
     rows: QuerySet[Exchange] = Exchange.objects.findable().filter(condition).select_related("space")
+    return memory.in_spaces(rows, spaces)
+
+
+def _instructions(person: User, spaces: SpaceIds) -> QuerySet[Instruction]:
+    """Return the instructions in the personal space, and those that the user wrote for other spaces."""
+    condition = Q(space=memory.personal_space(person.pk)) | Q(author_id=person.pk)
+    rows: QuerySet[Instruction] = Instruction.objects.present().filter(condition).select_related("space")
     return memory.in_spaces(rows, spaces)
 
 

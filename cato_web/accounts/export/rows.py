@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
-from chat.models import ImportJob, Turn
+from chat.models import ImportJob, Instruction, Turn
 from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal
 
 
@@ -14,7 +14,7 @@ def account(person: User) -> dict[str, object]:
     active_sessions = login_sessions.active_sessions(person).values("browser", "since", "last_seen_at")
     identities = person.identities.order_by("id").values("issuer", "subject", "since")
     tokens = person.api_tokens.values("name", "scopes", "prefix", "created_at", "used_at", "expires_at")
-    fields = {name: getattr(person, name) for name in (*names, "is_notified")}
+    fields = {name: getattr(person, name) for name in (*names, "is_notified", "detects_instructions")}
     return fields | {"login_sessions": list(active_sessions), "identities": list(identities), "tokens": list(tokens)}
 
 
@@ -49,6 +49,12 @@ def of_version(version: DocumentVersion) -> dict[str, object]:
 def of_opinion(opinion: Feedback) -> dict[str, object]:
     """Return the fields of feedback."""
     return {"exchange_id": opinion.exchange_id, "opinion": opinion.kind, "at": opinion.at}
+
+
+def of_instruction(instruction: Instruction) -> dict[str, object]:
+    """Return the fields of a standing instruction."""
+    names = ("id", "text", "state", "turn_id", "created_at", "edited_at", "off_at")
+    return {name: getattr(instruction, name) for name in names} | {"space": instruction.space.display_name}
 
 
 def of_import(row: ImportJob) -> dict[str, object]:
