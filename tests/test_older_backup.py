@@ -45,7 +45,10 @@ def test_every_row_of_every_table_is_restored():
         expected = [{columns.get(key, key): value for key, value in row.items()} for row in rows_of(data, old_name)]
         if name == "memory.calibration":  # its thresholds had another meaning
             expected = []
-        assert [json.loads(line) for line in rows.dump_table(tables[name])] == expected, name
+        restored_rows = [json.loads(line) for line in rows.dump_table(tables[name])]
+        # Later versions have more columns.
+        known = [{key: row[key] for key in old} for row, old in zip(restored_rows, expected, strict=True)]
+        assert known == expected, name
         assert name == "memory.calibration" or len(expected) == count
 
 
