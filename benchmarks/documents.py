@@ -23,9 +23,9 @@ import psutil
 
 from benchmarks.bench import processes, workbench
 from benchmarks.figures import percentile, table
-from benchmarks.streams import KEY, script, with_cato
+from benchmarks.load import StreamEndpoint
+from benchmarks.streams import with_cato
 from tests import files
-from tests.fake_endpoint import start as start_endpoint
 from tests.server import Cato, Client, running, wait_for
 
 SENTENCE = "The crew of station {n} checks the mooring, the battery and the antenna before day {day} of the month. "
@@ -168,10 +168,10 @@ def main() -> None:
     if options.large:
         inputs["text, 10 MB"] = ("ten.txt", text_of(10))
     rows, gaps = [], []
+    endpoint = StreamEndpoint(tokens=30 * 40, rate=30)
     with (
         workbench() as home,
-        start_endpoint() as endpoint,
-        running(home / "cato", OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY=KEY,
+        running(home / "cato", OPENAI_BASE_URL=endpoint.url, OPENAI_API_KEY="documents", CATO_LLM_MODEL="fake",
                 CATO_CHAT_MESSAGES_PER_MINUTE="100000", CATO_CHAT_CONCURRENT_ANSWERS="100000") as cato,
     ):  # fmt: skip
         person = cato.set_up()
@@ -180,10 +180,9 @@ def main() -> None:
             took, peak, wait = measure_cato(cato, person, name, data)
             rows.append((label, chunks, took, bare, took / bare, peak, bare_peak, wait))
         for label, busy in (("alone", False), ("during an upload", True)):
-            script(endpoint, 40, 30)
             if busy:
                 upload(cato, person, "during.txt", text_of(0.4) + b"\n\nDuring a stream.")
-            measurement = asyncio.run(with_cato(cato, person, 1, 30))
+            measurement = asyncio.run(with_cato(cato, person, endpoint, 1, 30))
             gaps.append((label, *(1000 * percentile(measurement.gaps, share) for share in (0.5, 0.95, 0.99, 1))))
     table(
         ("file", "passages", "Cato, s", "bare, s", "ratio", "worker's peak, MB", "bare peak, MB", "a note waits, s"),
