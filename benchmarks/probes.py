@@ -3,8 +3,8 @@
     python -m benchmarks.probes [--write]
 
 The first table has, for each trait, the share of held-out sentences that are recognised rightly at .5, with and without
-the trait, in all languages and in those without a sentence for fitting. The second has the same for *wants memory* at
-several levels.
+the trait, in all languages and in those without a sentence for fitting. The others have the same for *wants memory*
+and *former state* at several levels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.figures import table
 
 HELD_OUT = Path(__file__).parent.parent / "tests" / "traits"
 NEW_LANGUAGES = ("nl", "pl", "ja")
-LEVELS = (0.36, 0.4, 0.44, 0.48, 0.52)
+LEVELS = {"wants_memory": (0.36, 0.4, 0.44, 0.48, 0.52), "former_state": (0.3, 0.35, 0.4, 0.45)}
 
 
 def main() -> None:
@@ -44,13 +44,12 @@ def main() -> None:
         found = np.array([probes.probability(fitted[trait], v) for v in embedder.embed_queries(examples.texts)])
         has_trait, is_new = np.array(examples.labels) == 1, np.isin(examples.languages, NEW_LANGUAGES)
         rows.append((trait, *shares(found, has_trait, 0.5), *shares(found[is_new], has_trait[is_new], 0.5)))
-        if trait == "wants_memory":
-            level_rows = [
-                (level, *shares(found, has_trait, level), *shares(found[is_new], has_trait[is_new], level))
-                for level in LEVELS
-            ]
+        level_rows += [
+            (trait, level, *shares(found, has_trait, level), *shares(found[is_new], has_trait[is_new], level))
+            for level in LEVELS.get(trait, ())
+        ]
     table(("trait", "with", "without", "new languages: with", "without"), rows)
-    table(("wants memory at", "kept", "nothing", "new languages: kept", "nothing"), level_rows)
+    table(("trait", "level", "with", "without", "new languages: with", "without"), level_rows)
 
 
 def shares(found: np.ndarray, has_trait: np.ndarray, level: float) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from memory.embeddings.local import LocalEmbedder
 from memory.errors import EmbeddingError
 from memory.index import generations
 from memory.models import IndexGeneration, Probe
-from memory.retrieval import gate, probes
+from memory.retrieval import gate, probes, strategies
 from memory.retrieval.tuning import probe_fitting
 from memory.retrieval.tuning.probe_fitting import load_examples
 
@@ -80,6 +80,16 @@ def test_questions_for_the_latest_state_are_recognised(embedder):
 
     assert is_right.mean() >= 0.93
     assert is_right[is_new].mean() >= 0.9
+
+
+def test_questions_for_a_former_state_are_recognised(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "former_state")
+    is_former = found >= strategies._ASKS_FOR_FORMER
+
+    assert is_former[has_trait].mean() >= 0.93
+    assert (~is_former)[~has_trait].mean() >= 0.85
+    assert is_former[has_trait & is_new].mean() >= 0.88
+    assert (~is_former)[~has_trait & is_new].mean() >= 0.88
 
 
 @pytest.mark.parametrize("trait", probes.TRAITS)

@@ -97,6 +97,7 @@ ROUTES: dict[str, RouteAccess] = {
     "citation": RouteAccess(names=("turn_id",)),
     "exchange": RouteAccess(names=("exchange_id",)),
     "feedback": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
+    "supersession": RouteAccess(methods=POST, names=("exchange_id", "later_id"), data={"decision": ""}),
     "forget_exchange": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
     "documents": RouteAccess(methods=("get", "post")),
     "notes": RouteAccess(methods=("get", "post")),
@@ -209,6 +210,7 @@ def objects(chroma):
         "thread_id": of_alice.id,
         "turn_id": one.id,
         "exchange_id": stored.id,
+        "later_id": stored.id,
     }
 
 
@@ -256,7 +258,10 @@ def test_an_anonymous_request_is_redirected_to_sign_in(name):
             Client(),
             name,
             method,
-            {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id", "document_id", "image_id", "import_id")},
+            {
+                k: uuid.uuid4()
+                for k in ("thread_id", "turn_id", "exchange_id", "later_id", "document_id", "image_id", "import_id")
+            },
         )
         assert status == 302, (name, method)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -63,7 +63,8 @@ class CandidatePool:
     """The candidates of a query, its analysed terms, and the neighbours of the candidates.
 
     `similarity_by_id` holds the nearest exchanges, more than `candidates` contains. `neighbours` holds neighbours that
-    are not candidates. `is_lexical_only` is True if the index could not be queried.
+    are not candidates. `is_lexical_only` is True if the index could not be queried. `collections` are the names of the
+    searched collections, by id.
     """
 
     query: Query
@@ -72,6 +73,7 @@ class CandidatePool:
     neighbours: list[CandidateRow]
     similarity_by_id: SimilarityById
     is_lexical_only: bool
+    collections: Mapping[int, str]
 
     @property
     def similarities(self) -> list[float]:
@@ -121,7 +123,8 @@ def gather_candidates(query: Query) -> CandidatePool:
             candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
     candidate_ids = {c.id for c in candidates}
     neighbours = [row for id, row in loader.rows.items() if id not in candidate_ids]
-    return CandidatePool(query, lexical_query, candidates, neighbours, similar, is_lexical_only)
+    collections = {search.key: search.name for search in pending.searches}
+    return CandidatePool(query, lexical_query, candidates, neighbours, similar, is_lexical_only, collections)
 
 
 def _filtered_vector_hits(query: Query, filters: Filter, count: int, unfiltered: SimilarityById) -> SimilarityById:
@@ -200,6 +203,8 @@ def _build_candidates(
             row.owner_id,
             row.document,
             row.vectors,
+            row.version,
+            row.collection_id,
             similarity=similar[row.id].best if row.id in similar else None,
             is_pinned=row.id in pinned,
         )

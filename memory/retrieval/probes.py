@@ -19,7 +19,7 @@ from memory.embeddings.base import Vectors
 from memory.models import Probe
 
 SHIPPED_MODEL = multilingual_e5.NAME
-TRAITS = ("wants_memory", "follow_up", "latest_state")
+TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state")
 Weights = NDArray[np.float32]  # (dimension + 1,), the bias last
 Probes = Mapping[str, Weights]
 
@@ -34,12 +34,14 @@ class MessageTraits:
     """The probability, from 0 to 1, that a message has each trait.
 
     `wants_memory`: stored exchanges could serve the answer, unlike for small talk and general tasks. `follow_up`: it
-    depends on the previous messages. `latest_state`: it asks how things are now.
+    depends on the previous messages. `latest_state`: it asks how things are now. `former_state`: it asks how they were
+    before a change.
     """
 
     wants_memory: float
     follow_up: float
     latest_state: float
+    former_state: float
 
 
 def read_traits(vector: Vectors, provider: str, model: str) -> MessageTraits | None:

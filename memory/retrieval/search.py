@@ -14,13 +14,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError, VectorStoreDisabledError
-from memory.exchanges import feedback
+from memory.exchanges import feedback, supersessions
 from memory.filters import Filter
 from memory.index import generations
 from memory.retrieval import get_strategy, probes, prompt_context, query_embedding
 from memory.retrieval.gate import is_follow_up
 from memory.retrieval.probes import MessageTraits
-from memory.retrieval.types import Hit, Query, RankedHits
+from memory.retrieval.subjects import order_by_subject
+from memory.retrieval.types import Hit, Query, RankedHits, SubjectOrder
 from memory.spaces.access import SpaceIds
 from memory.text import clean_text
 
@@ -97,14 +98,32 @@ def recall(
         try:
             results.append(next(stream))
         except StopIteration as stop:
-            return SearchResults(results=tuple(results), note=stop.value)
+            summary: RecallSummary = stop.value
+            return SearchResults(results=_in_order(results, summary.subject_order, person_id), note=summary.note)
         except InvalidInputError as error:
             log.warning("nothing could be recalled: %s", error)
             return SearchResults(note=FAILED)
 
 
-def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hit, None, str]:
-    """Yield the hits of `recall` one by one, best first, computing no more than is consumed; return the note.
+def _in_order(results: list[Hit], order: SubjectOrder, person_id: uuid.UUID | None) -> tuple[Hit, ...]:
+    """Order messages on one subject by date, according to the person's decisions."""
+    if len(results) < 2:
+        return tuple(results)
+    ids = [result.exchange.id for result in results]
+    decisions = supersessions.decisions_of(person_id, ids) if person_id else {}
+    return tuple(order_by_subject(results, order, decisions))
+
+
+@dataclass(slots=True)
+class RecallSummary:
+    """What is known after a recall: the reason for a degraded result, and the order of messages on one subject."""
+
+    note: str = ""
+    subject_order: SubjectOrder = SubjectOrder.LATER_FIRST
+
+
+def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hit, None, RecallSummary]:
+    """Yield the hits of `recall` one by one, best first, computing no more than is consumed; return the summary.
 
     For a follow-up, the newest message is searched alone first. Once its first hit is consumed, all messages are
     searched together, and hits of both searches alternate. At most two of five hits share an author or document while
@@ -112,14 +131,14 @@ def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hi
     """
     conf = settings.CATO.vector_store
     texts = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
+    summary = RecallSummary()
     if not conf.enabled or not options.spaces or not texts:
-        return ""
-    notes: set[str] = set()
+        return summary
     budget = prompt_context.TokenBudget(
         limit=conf.context_results, max_tokens=options.max_tokens or conf.context_max_tokens
     )
     postponed: list[Hit] = []
-    for result in _interleave(texts, options, notes):
+    for result in _interleave(texts, options, summary):
         if budget.exceeds_share(result):
             postponed.append(result)
         elif budget.accept(result):
@@ -128,7 +147,7 @@ def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hi
             break
     # Exceed the share of one author or document only if no other hit passes the gate.
     yield from (result for result in postponed if budget.accept(result))
-    return max(notes, default="")
+    return summary
 
 
 def search(
@@ -178,19 +197,19 @@ def rank(
     return _rank(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
-def _interleave(texts: list[str], options: RecallOptions, notes: set[str]) -> Iterator[Hit]:
+def _interleave(texts: list[str], options: RecallOptions, summary: RecallSummary) -> Iterator[Hit]:
     """Yield the hits that pass the gate, first those for the newest message alone.
 
     A follow-up is also searched joined with the previous messages, and both lists alternate.
     """
     query = _build_turn_query(texts, options)
-    hits = _hits_above_gate(query, notes)
+    hits = _hits_above_gate(query, summary)
     if len(texts) == 1 or not is_follow_up(query.traits):
         yield from hits
         return
     yield from hits[:1]
     seen = {result.exchange.id for result in hits[:1]}
-    joined_hits = _hits_above_gate(_build_turn_query(texts, options, joined=True), notes)
+    joined_hits = _hits_above_gate(_build_turn_query(texts, options, joined=True), summary)
     for pair in zip_longest(joined_hits, hits[1:]):
         for result in pair:
             if result is not None and result.exchange.id not in seen:
@@ -209,9 +228,10 @@ def _build_turn_query(texts: Sequence[str], options: RecallOptions, *, joined: b
     return replace(query, has_context=len(texts) > 1)
 
 
-def _hits_above_gate(query: Query, notes: set[str]) -> list[Hit]:
+def _hits_above_gate(query: Query, summary: RecallSummary) -> list[Hit]:
     ranking = _rank(query, settings.CATO.vector_store.retrieval_strategy)
-    notes.add(_note(ranking))
+    summary.note = summary.note or _note(ranking)
+    summary.subject_order = ranking.subject_order
     return [result for result in ranking.results if not result.is_below_gate]
 
 

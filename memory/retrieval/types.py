@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from typing import ClassVar
 
 import numpy as np
@@ -62,13 +63,22 @@ class ExchangeView:
         )
 
 
+class SubjectOrder(Enum):
+    """The order of messages on one subject: for a question about the present, about a former state, or about a date."""
+
+    LATER_FIRST = "later first"
+    EARLIER_FIRST = "earlier first"
+    BY_SCORE = "by score"
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """An exchange found by a search, with the reason.
 
     `similarity`, in [-1, 1], is None if only terms matched. `score` is the value that the strategy ranks by. `ranks`
     holds the ranks, from 1, in the lists "meaning" and "words". `is_below_gate` is True if automatic recall would drop
-    it.
+    it. `related` are other hits whose messages are on the same subject. `later` is the latest hit on it, None if this hit
+    is the latest or the only one; `is_superseded`: a person decided that a later message supersedes this one.
     """
 
     exchange: ExchangeView
@@ -78,6 +88,9 @@ class Hit:
     explanation: str
     is_below_gate: bool
     ranks: Mapping[str, int] = field(default_factory=dict)
+    related: frozenset[uuid.UUID] = field(default=frozenset())
+    later: uuid.UUID | None = None
+    is_superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +139,14 @@ class RankedHits:
     """The hits of a strategy, best first.
 
     `is_lexical_only`: the index could not be queried. `is_stale`: hits are missing because they were forgotten or
-    replaced by another version before their text was read.
+    replaced by another version before their text was read. `subject_order` is the order of hits on one subject that the
+    query asks for.
     """
 
     results: list[Hit]
     is_lexical_only: bool = False
     is_stale: bool = False
+    subject_order: SubjectOrder = SubjectOrder.LATER_FIRST
 
 
 Strategy = Callable[[Query], RankedHits]

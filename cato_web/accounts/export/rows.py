@@ -5,7 +5,7 @@ from __future__ import annotations
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
 from chat.models import ImportJob, Turn
-from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal
+from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal, Supersession
 
 
 def account(person: User) -> dict[str, object]:
@@ -49,6 +49,12 @@ def of_version(version: DocumentVersion) -> dict[str, object]:
 def of_opinion(opinion: Feedback) -> dict[str, object]:
     """Return the fields of feedback."""
     return {"exchange_id": opinion.exchange_id, "opinion": opinion.kind, "at": opinion.at}
+
+
+def of_supersession(decision: Supersession) -> dict[str, object]:
+    """Return the fields of a decision about two messages on one subject."""
+    names = ("later_id", "earlier_id", "is_confirmed", "at")
+    return {name: getattr(decision, name) for name in names}
 
 
 def of_import(row: ImportJob) -> dict[str, object]:
