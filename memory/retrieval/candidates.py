@@ -11,6 +11,8 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from memory.errors import VectorStoreUnavailableError
 from memory.filters import Filter, to_chroma
 from memory.filters.selectivity import ids_if_selective
@@ -19,6 +21,7 @@ from memory.lexical.analyser import date_terms
 from memory.lexical.candidates import LexicalQuery, build_lexical_query, lexical_candidates
 from memory.retrieval.candidate_rows import CandidateLoader, CandidateRow, filter_ids, spaces_with_other_authors
 from memory.retrieval.levels import level_of
+from memory.retrieval.rare_words import rarities
 from memory.retrieval.types import Query
 from memory.retrieval.vector_search import SimilarityById, exact_similarities, nearest, search_async
 
@@ -89,6 +92,19 @@ class CandidatePool:
     def term_frequencies(self) -> bm25.Numbers:
         """Return the frequency of each query term in each of `rows`, shape (rows, terms)."""
         return bm25.term_frequencies(self.lexical_query.terms, [row.terms for row in self.rows])
+
+    @cached_property
+    def rarities(self) -> bm25.Numbers:
+        """Return how rare each query term is in its language, from 0 to 1, shape (terms,); 0 without vectors.
+
+        Both the word and the term must be rare: "fraudulent" may be searched as "frau", which is common.
+        """
+        terms = self.lexical_query.terms
+        if self.is_lexical_only:
+            return np.zeros(len(terms))
+        forms = [*(query_term.word for query_term in terms), *(query_term.term for query_term in terms)]
+        both: bm25.Numbers = rarities(forms, self.query.get_log_probabilities).reshape(2, -1).min(axis=0)
+        return both
 
 
 def gather_candidates(query: Query) -> CandidatePool:

@@ -259,7 +259,8 @@ def _build_query(
 ) -> Query:
     active = generations.active_generation()
     person_feedback = feedback.feedback_of(options.person_id) if options.person_id else feedback.NO_FEEDBACK
-    get_vectors = query_embedding.embed_async(messages, generations.embedder_for(active), keep=options.keep_query)
+    embedder = generations.embedder_for(active)
+    get_vectors = query_embedding.embed_async(messages, embedder, keep=options.keep_query)
 
     def get_traits() -> MessageTraits | None:
         vectors = get_vectors()
@@ -269,6 +270,7 @@ def _build_query(
         text="\n".join(messages),
         get_vector=lambda: vectors.combined if (vectors := get_vectors()) else None,
         get_traits=get_traits,
+        get_log_probabilities=embedder.log_probabilities,
         generation=active,
         spaces=options.spaces,
         limit=limit,

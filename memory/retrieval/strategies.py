@@ -21,7 +21,7 @@ from memory.retrieval.diversity import deduplicate, mmr, spread
 from memory.retrieval.duplicates import without_near_duplicates
 from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
-from memory.retrieval.gate import relevance_filter
+from memory.retrieval.gate import relevance_filter, without_tail
 from memory.retrieval.levels import shipped_level
 from memory.retrieval.subjects import related_messages
 from memory.retrieval.text_vectors import load_text_vectors
@@ -81,6 +81,7 @@ class _RankedPool:
     strategy: str
     is_below: Callable[[Candidate], bool]
     period: DateRange | None = None
+    is_fused: bool = False
 
 
 def _rank_fused(query: Query, strategy: str) -> _RankedPool:
@@ -88,7 +89,7 @@ def _rank_fused(query: Query, strategy: str) -> _RankedPool:
     period = parse_date_range(query.text, query.now)
     order = fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight)
     boost_date_range(order, period)
-    return _RankedPool(pool, _sort_by_score(order), strategy, relevance_filter(query, pool), period)
+    return _RankedPool(pool, _sort_by_score(order), strategy, relevance_filter(query, pool), period, is_fused=True)
 
 
 def _rank_by_similarity(pool: CandidatePool) -> list[Candidate]:
@@ -141,6 +142,8 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
     related: dict[str, frozenset[uuid.UUID]] = {}
     if query.limits_sources:
         order, related = _compare(ranked, order)
+        if ranked.is_fused and not ranked.pool.is_lexical_only:
+            ranked.is_below = without_tail(order, related, ranked.is_below)
     findable = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
     rows = {row.id.hex: row for row in findable.filter(id__in=[uuid.UUID(c.id) for c in order])}
     locations = locations_of(row.pk for row in rows.values() if row.source_file)

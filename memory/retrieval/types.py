@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -104,6 +104,8 @@ class Query:
     `get_traits` returns the traits of the newest message, or None if they are unknown. `has_context`: messages before it
     are known, on which a follow-up can depend.
 
+    `get_log_probabilities` returns the natural logarithms of the probabilities of words, None if the model has none.
+
     `exclude` is never returned and `pinned` is always a candidate. Near-duplicates are dropped unless `keep_duplicates`.
     With `limits_sources`, the share of one author or document is limited while other hits pass the gate.
     """
@@ -122,6 +124,7 @@ class Query:
     limits_sources: bool = False
     get_traits: Callable[[], MessageTraits | None] = field(default=lambda: None)
     has_context: bool = False
+    get_log_probabilities: Callable[[Sequence[str]], list[float] | None] = field(default=lambda words: None)
 
     @property
     def vector(self) -> NDArray[np.float32] | None:
