@@ -92,6 +92,16 @@ def test_questions_for_a_former_state_are_recognised(embedder):
     assert (~is_former)[~has_trait & is_new].mean() >= 0.88
 
 
+def test_broad_questions_are_recognised(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "broad")
+    is_broad = found >= strategies._IS_BROAD
+
+    assert is_broad[has_trait].mean() >= 0.67
+    assert (~is_broad)[~has_trait].mean() >= 0.97
+    assert is_broad[has_trait & is_new].mean() >= 0.67
+    assert (~is_broad)[~has_trait & is_new].mean() >= 0.95
+
+
 @pytest.mark.parametrize("trait", probes.TRAITS)
 def test_no_held_out_sentence_is_used_for_fitting(trait):
     assert not set(load_examples(trait).texts) & set(load_examples(trait, HELD_OUT).texts)

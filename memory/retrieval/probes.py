@@ -19,7 +19,7 @@ from memory.embeddings.base import Vectors
 from memory.models import Probe
 
 SHIPPED_MODEL = multilingual_e5.NAME
-TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state")
+TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state", "broad")
 Weights = NDArray[np.float32]  # (dimension + 1,), the bias last
 Probes = Mapping[str, Weights]
 
@@ -35,13 +35,14 @@ class MessageTraits:
 
     `wants_memory`: stored exchanges could serve the answer, unlike for small talk and general tasks. `follow_up`: it
     depends on the previous messages. `latest_state`: it asks how things are now. `former_state`: it asks how they were
-    before a change.
+    before a change. `broad`: it asks for a summary, a list or an order of events.
     """
 
     wants_memory: float
     follow_up: float
     latest_state: float
     former_state: float
+    broad: float
 
 
 def read_traits(vector: Vectors, provider: str, model: str) -> MessageTraits | None:

@@ -44,9 +44,14 @@ class TokenBudget:
     """The limits of a prompt context: a number of passages and a number of tokens."""
 
     def __init__(self, *, limit: int, max_tokens: int) -> None:
-        self._limit, self._max_tokens = limit, max_tokens
+        self._limit, self._max_tokens, self._max_tokens_each = limit, max_tokens, max_tokens
         self._max_of_one_source = math.ceil(limit * MAX_PER_SOURCE / IN_A_ROW)
         self._accepted: list[Hit] = []
+
+    def widen(self, limit: int) -> None:
+        """Admit `limit` passages within the same number of tokens: `build_prompt_context` shortens the longest."""
+        self._limit, self._max_tokens_each = limit, self._max_tokens // limit
+        self._max_of_one_source = math.ceil(limit * MAX_PER_SOURCE / IN_A_ROW)
 
     @property
     def is_full(self) -> bool:
@@ -70,7 +75,8 @@ class TokenBudget:
             return False
         # A chunk adjacent to an accepted one adds no frame, and their shared text counts once.
         passages = build_passages([*self._accepted, result])
-        if self._accepted and _cost(passages) > self._max_tokens:
+        cost = sum(min(estimate_tokens(format_passage(passage)), self._max_tokens_each) for passage in passages)
+        if self._accepted and cost > self._max_tokens:
             return False
         self._accepted.append(result)
         return True
@@ -95,18 +101,36 @@ def build_prompt_context(results: Sequence[Hit], *, max_tokens: int) -> str:
         _widen(passages, remaining)
     mark = secrets.token_hex(3)
     relations = _describe_relations(results, passages)
-    quoted: list[str] = []
-    remaining = max_tokens
-    for passage in passages:
-        relation = relations.get(passage.number, "")
-        text = format_passage(passage, mark, relation=relation)
-        if estimate_tokens(text) > remaining:
-            max_chars = int(max(remaining, _MIN_TRIM) * _CHARS_A_TOKEN)
-            text = format_passage(passage, mark, relation=relation, max_chars=max_chars)
-        quoted.append(text)
-        remaining -= estimate_tokens(text)
+    texts = [format_passage(passage, mark, relation=relations.get(passage.number, "")) for passage in passages]
+    share = _share([estimate_tokens(text) for text in texts], max_tokens)
+    quoted = [
+        text
+        if estimate_tokens(text) <= share
+        else format_passage(
+            passage, mark, relation=relations.get(passage.number, ""), max_chars=_max_chars(passage, share)
+        )
+        for passage, text in zip(passages, texts, strict=True)
+    ]
     heading = f"{HEADING} {_ON_ONE_SUBJECT}" if relations else HEADING
     return "\n\n".join([heading, *quoted, f"(End of the recalled passages {mark})"])
+
+
+def _share(costs: Sequence[int], max_tokens: int) -> int:
+    """Return the number of tokens to which passages of these costs are shortened so that all fit into `max_tokens`."""
+    remaining = max_tokens
+    for shorter, cost in enumerate(sorted(costs)):
+        share = remaining // (len(costs) - shorter)
+        if cost > share:
+            return share
+        remaining -= cost
+    return max_tokens
+
+
+def _max_chars(passage: Passage, max_tokens: int) -> int:
+    """Return the number of characters of the quoted text that fit into `max_tokens` together with the frame."""
+    body = _body(passage)
+    frame = estimate_tokens(format_passage(passage, max_chars=0))
+    return int(max(max_tokens - frame, _MIN_TRIM) * len(body) / estimate_tokens(body))
 
 
 def _describe_relations(results: Sequence[Hit], passages: Sequence[Passage]) -> dict[int, str]:

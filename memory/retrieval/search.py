@@ -28,6 +28,8 @@ from memory.text import clean_text
 log = logging.getLogger(__name__)
 
 MAX_RESULTS = 100
+# Number of excerpts for a broad question.
+_MAX_EXCERPTS = 12
 
 # Reasons for a degraded result. LEXICAL_ONLY: the index or the embedding model did not answer, so only terms were searched.
 # FAILED: the configured strategy or reranker cannot be used.
@@ -106,7 +108,7 @@ def recall(
 
 
 def _in_order(results: list[Hit], order: SubjectOrder, person_id: uuid.UUID | None) -> tuple[Hit, ...]:
-    """Order messages on one subject by date, according to the person's decisions."""
+    """Order messages on one subject, or all of them, by date, according to the person's decisions."""
     if len(results) < 2:
         return tuple(results)
     ids = [result.exchange.id for result in results]
@@ -127,7 +129,7 @@ def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hi
 
     For a follow-up, the newest message is searched alone first. Once its first hit is consumed, all messages are
     searched together, and hits of both searches alternate. At most two of five hits share an author or document while
-    others pass the gate.
+    others pass the gate. For a broad question, up to 12 shorter passages fit.
     """
     conf = settings.CATO.vector_store
     texts = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
@@ -139,6 +141,8 @@ def iter_recall(messages: Sequence[str], options: RecallOptions) -> Generator[Hi
     )
     postponed: list[Hit] = []
     for result in _interleave(texts, options, summary):
+        if summary.subject_order is SubjectOrder.CHRONOLOGICAL:
+            budget.widen(max(conf.context_results, _MAX_EXCERPTS))
         if budget.exceeds_share(result):
             postponed.append(result)
         elif budget.accept(result):

@@ -30,6 +30,8 @@ from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits, Subject
 # Probabilities from which a message counts as asking for the latest, and for a former state.
 _ASKS_FOR_LATEST = 0.7
 _ASKS_FOR_FORMER = 0.4
+# Probability from which a message counts as a broad question, low because most of the examples are not.
+_IS_BROAD = 0.3
 
 
 def default(query: Query) -> RankedHits:
@@ -127,11 +129,18 @@ def _compare(ranked: _RankedPool, order: list[Candidate]) -> tuple[list[Candidat
 
 
 def _subject_order(ranked: _RankedPool) -> SubjectOrder:
+    if _is_broad(ranked.pool.query):
+        return SubjectOrder.CHRONOLOGICAL
     if ranked.period is not None:
         return SubjectOrder.BY_SCORE
     traits = ranked.pool.query.traits
     asks_for_former = traits is not None and traits.former_state >= _ASKS_FOR_FORMER
     return SubjectOrder.EARLIER_FIRST if asks_for_former else SubjectOrder.LATER_FIRST
+
+
+def _is_broad(query: Query) -> bool:
+    """Return True if the message asks for a summary, a list or an order of events."""
+    return query.traits is not None and query.traits.broad >= _IS_BROAD
 
 
 def _build_hits(ranked: _RankedPool) -> RankedHits:
@@ -142,7 +151,8 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
     related: dict[str, frozenset[uuid.UUID]] = {}
     if query.limits_sources:
         order, related = _compare(ranked, order)
-        if ranked.is_fused and not ranked.pool.is_lexical_only:
+        # A broad question needs many excerpts, which are less similar to it than one answer.
+        if ranked.is_fused and not ranked.pool.is_lexical_only and not _is_broad(query):
             ranked.is_below = without_tail(order, related, ranked.is_below)
     findable = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
     rows = {row.id.hex: row for row in findable.filter(id__in=[uuid.UUID(c.id) for c in order])}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ def related_messages(
 def order_by_subject(hits: Sequence[Hit], order: SubjectOrder, decisions: Decisions) -> list[Hit]:
     """Order the hits on each subject by date, within the ranks that they have, and mark all but the latest of them.
 
-    With `order` BY_SCORE they keep their ranks. What a person decided about a pair takes precedence over similarity.
+    With `order` BY_SCORE they keep their ranks, and with CHRONOLOGICAL all hits are ordered by date. What a person decided about a pair takes precedence over similarity.
     """
     ordered = list(hits)
     for ranks in _groups(hits, decisions):
@@ -74,7 +75,13 @@ def order_by_subject(hits: Sequence[Hit], order: SubjectOrder, decisions: Decisi
             group = [hits[rank] for rank in ranks]
         for rank, hit in zip(ranks, group, strict=True):
             ordered[rank] = marked.get(hit.exchange.id, hit)
-    return ordered
+    return sorted(ordered, key=_age) if order is SubjectOrder.CHRONOLOGICAL else ordered
+
+
+def _age(hit: Hit) -> tuple[datetime, int, str]:
+    """Return the sort key by date; chunks of a document version, which have one date, keep their order."""
+    location = hit.exchange.location
+    return hit.exchange.timestamp, location.index if location else 0, str(hit.exchange.id)
 
 
 def _is_related(messages: NDArray[np.float32], level: Level) -> NDArray[np.bool_]:

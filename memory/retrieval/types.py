@@ -64,11 +64,15 @@ class ExchangeView:
 
 
 class SubjectOrder(Enum):
-    """The order of messages on one subject: for a question about the present, about a former state, or about a date."""
+    """The order of messages on one subject: for a question about the present, about a former state, or about a date.
+
+    CHRONOLOGICAL is for a broad question, and concerns all hits.
+    """
 
     LATER_FIRST = "later first"
     EARLIER_FIRST = "earlier first"
     BY_SCORE = "by score"
+    CHRONOLOGICAL = "chronological"
 
 
 @dataclass(frozen=True, slots=True)
