@@ -22,7 +22,7 @@ from chat.imports.formats.cato import FORMAT
 from chat.llm.prompts import data_url
 from chat.models import Thread, Turn
 from chat.rendering.blocks import render_blocks
-from chat.rows.recall import RecallItemRow, recalled_row, thread_titles_of_recalled
+from chat.rows.recall import RecallItemRow, recalled_rows, thread_titles_of_recalled
 from memory import api as memory
 from memory.api import SpaceIds, batched
 
@@ -138,7 +138,7 @@ def _exported_turns(thread: Thread, turns: Iterable[Turn], spaces: SpaceIds | No
         titles = thread_titles_of_recalled(recalled)
         states = memory.memory_states(turn.effective_exchange_id for turn in batch if turn.effective_exchange_id)
         for turn in batch:
-            rows = tuple(recalled_row(item, titles) for item in recalled.get(turn.id, []))
+            rows = tuple(recalled_rows(recalled.get(turn.id, []), titles))
             forgotten = turn.effective_exchange_id is not None and states.get(turn.effective_exchange_id) == "forgotten"
             yield ExportedTurn(turn, rows, forgotten)
 

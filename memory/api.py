@@ -49,6 +49,7 @@ from memory.exchanges.moving import move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
 from memory.exchanges.states import MemoryState, memory_states, states_of
+from memory.exchanges.supersessions import decisions_of
 from memory.filters import Filter, parse_filter
 from memory.index.embedding import embed, embedding_model
 from memory.index.generations import (
@@ -94,6 +95,7 @@ from memory.models import (
     RecallLogEntry,
     Reveal,
     Space,
+    Supersession,
 )
 from memory.retrieval import get_strategy, strategy_names
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction

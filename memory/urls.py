@@ -19,6 +19,7 @@ urlpatterns = [
     path("d/<uuid:document_id>/forget", document.forget, name="forget_document"),
     path("d/<uuid:document_id>/original/<int:number>", document.original, name="document_original"),
     path("m/<uuid:exchange_id>/opinion", feedback.feedback, name="feedback"),
+    path("m/<uuid:exchange_id>/superseded/<uuid:later_id>", feedback.supersession, name="supersession"),
     path("admin/exchanges", exchanges.exchanges, name="admin_exchanges"),
     path("admin/exchanges/forget", exchanges.forget, name="admin_forget"),
     path("admin/exchanges/export", exchanges.export, name="admin_export"),

@@ -19,6 +19,7 @@ from cato_web.accounts.models import AccountDeletion, AuditEntry, LoginSession, 
 from cato_web.celery import sweep
 from chat.models import Thread, Turn
 from memory.exchanges.feedback import set_feedback
+from memory.exchanges.supersessions import decide
 from memory.index import store
 from memory.index.vectors import all_vector_ids
 from memory.models import (
@@ -31,6 +32,7 @@ from memory.models import (
     Job,
     LexicalEntry,
     Membership,
+    Supersession,
 )
 from memory.spaces import access, deletion
 from tests.crashes import crashes_at
@@ -131,13 +133,16 @@ def test_messages_in_shared_spaces_stay_with_a_former_member_as_author(memory, a
 def test_memberships_feedback_and_open_invitations_are_deleted(memory, administrator):
     other = AdministratorFactory()
     choir = group("Choir", administrator, other)
-    set_feedback(other.pk, exchange(administrator, "We sing on Fridays.", space=choir), "pinned")
+    earlier, later = (exchange(administrator, f"We sing on {day}.", space=choir) for day in ("Fridays", "Mondays"))
+    set_feedback(other.pk, earlier, "pinned")
+    decide(other.pk, later=later, earlier=earlier, decision="confirmed")
     services.create_invitation(by=other)
 
     delete_account(other)
 
     assert list(Membership.objects.values_list("person_id", flat=True)) == [administrator.pk]
     assert Feedback.objects.count() == 0
+    assert Supersession.objects.count() == 0
     assert not OneTimeLink.objects.filter(kind=OneTimeLink.Kind.INVITATION).exists()
 
 

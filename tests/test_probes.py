@@ -12,7 +12,7 @@ from memory.embeddings.local import LocalEmbedder
 from memory.errors import EmbeddingError
 from memory.index import generations
 from memory.models import IndexGeneration, Probe
-from memory.retrieval import gate, instruction_detection, probes
+from memory.retrieval import gate, instruction_detection, probes, strategies
 from memory.retrieval.tuning import probe_fitting
 from memory.retrieval.tuning.probe_fitting import load_examples
 from tests.questions import follow_ups, no_recall, work
@@ -114,6 +114,26 @@ def questions():
     follow_ups_ = [text for row in follow_ups.FOLLOW_UPS for text in (*row.before, row.asks, row.in_full)]
     asked = [question for question, _key in work.IN_OTHER_WORDS]
     return [*no_recall.SMALL_TALK, *no_recall.TASKS, *no_recall.NEAR_MISSES, *follow_ups_, *asked]
+
+
+def test_questions_for_a_former_state_are_recognised(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "former_state")
+    is_former = found >= strategies._ASKS_FOR_FORMER
+
+    assert is_former[has_trait].mean() >= 0.93
+    assert (~is_former)[~has_trait].mean() >= 0.85
+    assert is_former[has_trait & is_new].mean() >= 0.88
+    assert (~is_former)[~has_trait & is_new].mean() >= 0.88
+
+
+def test_broad_questions_are_recognised(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "broad")
+    is_broad = found >= strategies._IS_BROAD
+
+    assert is_broad[has_trait].mean() >= 0.67
+    assert (~is_broad)[~has_trait].mean() >= 0.97
+    assert is_broad[has_trait & is_new].mean() >= 0.67
+    assert (~is_broad)[~has_trait & is_new].mean() >= 0.95
 
 
 @pytest.mark.parametrize("trait", probes.TRAITS)

@@ -409,3 +409,29 @@ def test_a_configured_cross_encoder_reranks(memory, person, settings, monkeypatc
 
     assert [r.exchange.user_message for r in found] == ["The boiler is blue.", "The boiler was replaced."]
     assert found[0].score == 1.0
+
+
+@pytest.mark.parametrize("question", ["axolotl Thursday 340 euros", "axolotl", "zeppelin axolotl gazebo"])
+def test_a_rare_word_that_occurs_decides_even_if_the_others_are_unknown(memory, person, work, question):
+    stored = exchange(person, "The axolotl in the reception eats once a day, Ottoline feeds it.")
+    memory.index_pending()
+    readable = access.readable_space_ids(person.id)
+
+    assert rank(question, spaces=readable, limit=5).results[0].exchange.id == stored.id
+    assert memory.recall([question], spaces=readable).results[0].exchange.id == stored.id
+
+
+@pytest.mark.parametrize("word", ["zeppelin", "thanks", "garden", "meeting", "danke", "merci"])
+def test_one_word_that_is_common_or_unknown_recalls_nothing(memory, person, work, word):
+    exchange(person, "The axolotl in the reception eats once a day, thanks to Ottoline. Danke! Merci!")
+    memory.index_pending()
+
+    assert memory.recall([word], spaces=access.readable_space_ids(person.id)).results == ()
+
+
+def test_results_far_below_the_best_are_not_recalled(memory, person, work):
+    readable = access.readable_space_ids(person.id)
+    recalled = [[work[r.exchange.id] for r in memory.recall([q], spaces=readable).results] for q, _key in NAMES_ONLY]
+
+    assert sum(key in keys for (_q, key), keys in zip(NAMES_ONLY, recalled, strict=True)) >= len(NAMES_ONLY) - 1
+    assert sum(map(len, recalled)) <= 4 * len(NAMES_ONLY)

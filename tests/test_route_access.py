@@ -98,6 +98,7 @@ ROUTES: dict[str, RouteAccess] = {
     "citation": RouteAccess(names=("turn_id",)),
     "exchange": RouteAccess(names=("exchange_id",)),
     "feedback": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
+    "supersession": RouteAccess(methods=POST, names=("exchange_id", "later_id"), data={"decision": ""}),
     "forget_exchange": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
     "instructions": RouteAccess(methods=("get", "post")),
     "set_instruction_detection": RouteAccess(methods=POST),
@@ -185,7 +186,16 @@ OWNERS_ONLY = {
     "move_document",
     "leave_group",
 }
-OBJECT_IDS = ("thread_id", "turn_id", "exchange_id", "document_id", "image_id", "import_id", "instruction_id")
+OBJECT_IDS = (
+    "thread_id",
+    "turn_id",
+    "exchange_id",
+    "later_id",
+    "document_id",
+    "image_id",
+    "import_id",
+    "instruction_id",
+)
 SOCKETS = {"ws", "ws/t/<uuid:thread_id>", ""}  # the last one closes sockets at unknown addresses
 
 
@@ -219,6 +229,7 @@ def objects(chroma):
         "turn_id": one.id,
         "exchange_id": stored.id,
         "instruction_id": add_instruction(access.personal_space(alice.pk), "My secret is 4711", by=alice.pk).id,
+        "later_id": stored.id,
     }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import urlencode
@@ -32,8 +33,25 @@ from memory.api import (
 
 
 @dataclass(frozen=True, slots=True)
+class SubjectRow:
+    """The relation of an item to others of its panel that are messages on the same subject.
+
+    `later_number` is the number of the latest of them, 0 if it is this one, and `later_at` its date. `earlier_numbers`
+    are those of the others, separated by commas, if this one is the latest.
+    """
+
+    later_number: int = 0
+    later_at: datetime | None = None
+    earlier_numbers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RecallItemRow:
-    """An item of a recall panel; the fields from `feedback` on depend on the person, and are empty in shared HTML."""
+    """An item of a recall panel; the fields from `feedback` on depend on the person, and are empty in shared HTML.
+
+    `decision` is what the person decided about an earlier message: "confirmed" if it is superseded, "rejected" if it is
+    on another subject. The latest message is "confirmed" if it supersedes another.
+    """
 
     number: int
     exchange_id: uuid.UUID
@@ -51,10 +69,13 @@ class RecallItemRow:
     bar: int
     explanation: str
     url: str
+    subject: SubjectRow | None = None
     feedback: ExchangeFeedback | None = None
     dom_id: str = ""
     feedback_url: str = ""
     forget_url: str = ""
+    decision: str = ""
+    supersession_url: str = ""
 
 
 def exchange_row(row: Exchange, number: int) -> RecallItemRow:
@@ -92,6 +113,7 @@ def item_row(
     exchange_id: uuid.UUID | None = None,
     is_below_gate: bool = False,
     is_hit: bool = True,
+    subject: SubjectRow | None = None,
 ) -> RecallItemRow:
     """Return a row; `exchange` is None if it was forgotten or is not readable any more."""
     text = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
@@ -114,19 +136,38 @@ def item_row(
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
         explanation=explanation if is_readable else "",
         url=exchange_url(exchange) if exchange else reverse("exchange", args=[key]),
+        subject=subject if is_readable else None,
     )
 
 
-def recalled_row(item: RecalledItem, titles: Mapping[uuid.UUID, str]) -> RecallItemRow:
-    """Return the row of a recalled exchange for all readers of the thread."""
-    return item_row(
-        number=item.rank,
-        exchange=item.exchange,
-        similarity=item.similarity,
-        explanation=item.explanation,
-        titles=titles,
-        exchange_id=item.exchange_id,
-    )
+def recalled_rows(items: Sequence[RecalledItem], titles: Mapping[uuid.UUID, str]) -> list[RecallItemRow]:
+    """Return the rows of a turn's recalled exchanges for all readers of the thread."""
+    subjects = _subject_rows(items)
+    return [
+        item_row(
+            number=item.rank,
+            exchange=item.exchange,
+            similarity=item.similarity,
+            explanation=item.explanation,
+            titles=titles,
+            exchange_id=item.exchange_id,
+            subject=subjects.get(item.exchange_id),
+        )
+        for item in items
+    ]
+
+
+def _subject_rows(items: Iterable[RecalledItem]) -> dict[uuid.UUID, SubjectRow]:
+    """Return the relations of readable items on the same subject."""
+    readable = {item.exchange_id: item for item in items if item.exchange}
+    rows: dict[uuid.UUID, SubjectRow] = {}
+    earlier: dict[uuid.UUID, list[int]] = defaultdict(list)
+    for item in readable.values():
+        later = readable.get(item.later_id) if item.later_id else None
+        if later is not None and later.exchange is not None:
+            rows[item.exchange_id] = SubjectRow(later.rank, later.exchange.timestamp)
+            earlier[later.exchange_id].append(item.rank)
+    return rows | {id: SubjectRow(earlier_numbers=", ".join(map(str, sorted(ranks)))) for id, ranks in earlier.items()}
 
 
 def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
@@ -136,7 +177,10 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
     items = recalled.get(turn.id, [])
     exchanges = Exchange.objects.in_bulk([item.exchange_id for item in items if item.exchange])
     feedback = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
-    rows = [recalled_row(item, titles) for item in items]
+    rows = recalled_rows(items, titles)
+    later_ids = {item.exchange_id: item.later_id for item in items}
+    decisions = memory.decisions_of(person_id, exchanges) if any(row.subject for row in rows) else {}
+    superseding = {later for (later, _earlier), is_confirmed in decisions.items() if is_confirmed}
 
     def add_actions(row: RecallItemRow) -> RecallItemRow:
         exchange = exchanges.get(row.exchange_id)
@@ -144,6 +188,8 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
             return row
         dom_id = f"turn-{turn.id}-r{row.exchange_id}"
         query = urlencode({"at": dom_id, "next": f"{reverse('recalled_exchanges', args=[turn.id])}#{dom_id}"})
+        later_id = later_ids[exchange.id] if row.subject and row.subject.later_number else None
+        is_confirmed = decisions.get((later_id, exchange.id)) if later_id else exchange.id in superseding or None
         can_forget = access.can_forget(person_id, exchange, is_administrator=is_administrator)
         return replace(
             row,
@@ -151,6 +197,8 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
             dom_id=dom_id,
             feedback_url=f"{reverse('feedback', args=[exchange.id])}?{query}",
             forget_url=reverse("forget_exchange", args=[exchange.id]) if can_forget else "",
+            decision={None: "", True: "confirmed", False: "rejected"}[is_confirmed],
+            supersession_url=f"{reverse('supersession', args=[exchange.id, later_id])}?{query}" if later_id else "",
         )
 
     return [add_actions(row) for row in rows]

@@ -23,7 +23,7 @@ from chat.models import Image, Thread, Turn, load_images
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
 from chat.rows.instructions import AppliedRow, applied_rows
-from chat.rows.recall import RecallItemRow, recalled_row, thread_titles_of_recalled
+from chat.rows.recall import RecallItemRow, recalled_rows, thread_titles_of_recalled
 from memory import api as memory
 from memory.api import MemoryState, RecalledItem, Space, day_of_this_year, format_date, format_number
 
@@ -369,7 +369,7 @@ def _recalled_row(
     if not recalled and not note:
         return None
     times = [item.exchange.timestamp for item in recalled if item.exchange]
-    items = [recalled_row(item, titles) for item in recalled]
+    items = recalled_rows(recalled, titles)
     return RecallSummaryRow(len(recalled), _date_range_text(times), note, items)
 
 

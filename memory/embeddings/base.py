@@ -39,6 +39,9 @@ class Embedder(Protocol):
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return an array (texts, dimension) of vectors to search with. Raises EmbeddingError."""
 
+    def log_probabilities(self, words: Sequence[str]) -> list[float] | None:
+        """Return the natural logarithm of each word's probability, None if the model tells none. Raises EmbeddingError."""
+
     def close(self) -> None:
         """Free the model's resources; the next call acquires them again."""
 

@@ -82,6 +82,13 @@ class LocalEmbedder:
         """Return an array (texts, dimension), rows in order. Raises EmbeddingError if the model cannot load."""
         return self._embed(texts, is_query=True)
 
+    def log_probabilities(self, words: Sequence[str]) -> list[float] | None:
+        """Return the natural logarithm of each word's probability, None if the tokenizer has none. Raises EmbeddingError."""
+        tokenizer, _session = self._load()
+        found = [tokenizer.log_probability(word) for word in words]
+        known = [value for value in found if value is not None]
+        return known if len(known) == len(words) else None
+
     def close(self) -> None:
         """Release the model and the tokenizer; running calls finish."""
         with self._lock:

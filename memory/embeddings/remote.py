@@ -77,6 +77,9 @@ class RemoteEmbedder(Generic[Client]):
         """Return an array (texts, dimension) to search with. Raises EmbeddingError, EmbeddingDimensionError."""
         return self._vectors([self._prefixes.query + text for text in texts])
 
+    def log_probabilities(self, words: Sequence[str]) -> None:
+        """Return None: providers do not tell how common words are."""
+
     def request_vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
         raise NotImplementedError

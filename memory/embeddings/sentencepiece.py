@@ -14,6 +14,8 @@ from memory.embeddings.protobuf import bytes_field, float_field, number_field, t
 # Ids of the reference implementation. SentencePiece has <unk>, <s> and </s> as 0 to 2, so other ids are shifted by one.
 _BEGIN, _END, _UNKNOWN = 0, 2, 3
 _SHIFT = 1
+# Below the scores of all pieces.
+_UNKNOWN_SCORE = -20.0
 # Before NFKC normalisation, control characters are removed; white space, invisible marks and U+2581 become a space.
 _CHARACTERS: dict[int, str | None] = {
     **dict.fromkeys([*range(1, 32), 0x7F, 0x8F, 0x9F]),
@@ -39,6 +41,11 @@ class SentencePieceTokenizer:
         normal = unicodedata.normalize("NFKC", text.translate(_CHARACTERS))
         pieces = self._processor.encode(normal)[: self._max_pieces]
         return [_BEGIN, *(piece + _SHIFT if piece else _UNKNOWN for piece in pieces), _END]
+
+    def log_probability(self, word: str) -> float:
+        """Return the natural logarithm of a word's probability in the unigram model: the sum of its pieces' scores."""
+        pieces = self._processor.encode(unicodedata.normalize("NFKC", word))
+        return sum(self._processor.get_score(piece) if piece else _UNKNOWN_SCORE for piece in pieces)
 
 
 def build_model(pieces: Sequence[tuple[str, float]]) -> bytes:

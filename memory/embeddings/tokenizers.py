@@ -14,6 +14,9 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`."""
 
+    def log_probability(self, word: str) -> float | None:
+        """Return the natural logarithm of the word's probability, None if the tokenizer has no model of it."""
+
 
 class JsonTokenizer:
     """A tokenizer of Hugging Face's library."""
@@ -30,6 +33,9 @@ class JsonTokenizer:
         """Return the ids of `text`."""
         ids: list[int] = self._tokenizer.encode(text).ids
         return ids
+
+    def log_probability(self, word: str) -> None:
+        """Return None: most of these tokenizers have no probabilities."""
 
 
 def load(folder: Path, max_tokens: int) -> Tokenizer:

@@ -20,6 +20,7 @@ from memory import jobs, signals
 from memory.embeddings import cache
 from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.exchanges.lifecycle import requeue_changed
+from memory.exchanges.supersessions import delete_supersessions
 from memory.index import generations, placement, store
 from memory.index.vectors import all_vector_ids
 from memory.lexical.indexing import delete_entries
@@ -168,7 +169,9 @@ def _forget_batch(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: O
     MetadataValue.objects.filter(exchange_id__in=ids).delete()
     Record.objects.filter(exchange_id__in=ids).delete()
     Feedback.objects.filter(exchange_id__in=ids).delete()
-    RecallLogEntry.objects.filter(exchange_id__in=ids).update(reason="")
+    delete_supersessions(ids)
+    RecallLogEntry.objects.filter(exchange_id__in=ids).update(reason="", later=None)
+    RecallLogEntry.objects.filter(later_id__in=ids).update(later=None)
     busy_until = _embedding_lease_ends(ids, now)
     followers = dict(Exchange.objects.filter(previous_id__in=ids).values_list("pk", "space_id"))
     requeue_changed(followers)
@@ -280,6 +283,7 @@ def _clear_row(job: ErasureJob, vectors: int) -> None:
     cached = 0 if duplicates.exists() else CachedEmbedding.objects.filter(content_hash=digest).count()
     EmbeddingJob.objects.filter(exchange=exchange).delete()
     Feedback.objects.filter(exchange=exchange).delete()
+    delete_supersessions([exchange.pk])
     Record.objects.filter(exchange=exchange).delete()
     Exchange.objects.filter(pk=exchange.pk).update(
         metadata=_removed_counts(exchange.metadata) | {"vectors": vectors, "cached": cached},

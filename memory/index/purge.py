@@ -49,6 +49,7 @@ _TABLES = (
     "memory_record",
     "memory_recalllogentry",
     "memory_feedback",
+    "memory_supersession",
     "memory_embeddingjob",
     "memory_erasurejob",
     "memory_cachedembedding",

@@ -1,7 +1,15 @@
 """The models of memory."""
 
 from memory.models.documents import Chunk, Document, DocumentVersion, HiddenPassage
-from memory.models.exchanges import Exchange, Feedback, LexicalEntry, MetadataValue, RecallLogEntry, Record
+from memory.models.exchanges import (
+    Exchange,
+    Feedback,
+    LexicalEntry,
+    MetadataValue,
+    RecallLogEntry,
+    Record,
+    Supersession,
+)
 from memory.models.index import CachedEmbedding, Collection, EmbeddingJob, ErasureJob, IndexGeneration, Placement
 from memory.models.jobs import Job
 from memory.models.operations import Operation, RetentionRule, Reveal

@@ -1,4 +1,4 @@
-"""Exchanges, with their terms, metadata, records of programs, feedback and recall log."""
+"""Exchanges, with their terms, metadata, records of programs, feedback, supersessions and recall log."""
 
 from __future__ import annotations
 
@@ -156,6 +156,19 @@ class Feedback(models.Model):
         constraints = [models.UniqueConstraint(fields=["person", "exchange"], name="one_feedback_an_exchange")]
 
 
+class Supersession(models.Model):
+    """A person's decision, for themselves, whether a later recalled message supersedes an earlier one."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    later = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="+")
+    earlier = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="+")
+    is_confirmed = models.BooleanField(help_text="false: they are on different subjects")
+    at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "later", "earlier"], name="one_decision_a_pair")]
+
+
 class RecallLogEntry(models.Model):
     """The use of an exchange for a turn, with the reason but without its text."""
 
@@ -166,6 +179,13 @@ class RecallLogEntry(models.Model):
     score = models.FloatField()
     strategy = models.CharField(max_length=40)
     reason = models.CharField(max_length=300)
+    later = models.ForeignKey(
+        Exchange,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="the latest message on the same subject that was recalled with it",
+    )
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -22,9 +22,11 @@ from memory.spaces.access import SpaceIds
 _READ = (
     "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_lexicalentry w WHERE w.exchange_id = e.id), {session_id}, {timestamp}, "
     "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_inactive, "
-    "(SELECT j.parts FROM memory_embeddingjob j WHERE j.exchange_id = e.id AND j.generation_id = %s) "
+    "(SELECT j.parts || ' ' || j.version || ' ' || coalesce(j.collection_id, 0) FROM memory_embeddingjob j "
+    "WHERE j.exchange_id = e.id AND j.generation_id = %s) "
     "FROM memory_exchange e WHERE e.id {ids_with_neighbours}"
 )
+_NO_VECTORS = (0, 0, 0)
 _IDS = ("id", "previous_id", "session_id", "owner_id", "space_id")
 # The given exchanges, their successors and their predecessors.
 _WITH_NEIGHBOURS = (
@@ -39,7 +41,8 @@ class CandidateRow:
     """The columns of an exchange that ranking needs, for candidates and their neighbours; ids are hexadecimal.
 
     `document` identifies the document of a chunk within its space; it is empty for other exchanges. `vectors` is the
-    number of the exchange's vectors in the index generation.
+    number of the exchange's vectors in the index generation, `version` the version of the text that they are of, and
+    `collection_id` the collection that has them; 0 if there are none.
     """
 
     id: str
@@ -50,12 +53,14 @@ class CandidateRow:
     owner_id: str
     document: str
     vectors: int
+    version: int
+    collection_id: int
 
 
 class CandidateLoader:
     """Load exchanges with their predecessors and successors, keeping only findable rows in `spaces`.
 
-    `generation_id` is the index generation whose vectors are counted. `rows` holds everything loaded so far, by
+    `generation_id` is the index generation of the vectors. `rows` holds everything loaded so far, by
     hexadecimal id.
     """
 
@@ -78,7 +83,14 @@ class CandidateLoader:
                 if is_findable and space in self._spaces:
                     document = f"{space}/{file}" if file else ""
                     self.rows[id] = CandidateRow(
-                        id, previous, terms or "", session, _to_datetime(timestamp), owner, document, vectors or 0
+                        id,
+                        previous,
+                        terms or "",
+                        session,
+                        _to_datetime(timestamp),
+                        owner,
+                        document,
+                        *(map(int, vectors.split()) if vectors else _NO_VECTORS),
                     )
 
 

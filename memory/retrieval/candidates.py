@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from memory.errors import VectorStoreUnavailableError
 from memory.filters import Filter, to_chroma
@@ -19,6 +21,7 @@ from memory.lexical.analyser import date_terms
 from memory.lexical.candidates import LexicalQuery, build_lexical_query, lexical_candidates
 from memory.retrieval.candidate_rows import CandidateLoader, CandidateRow, filter_ids, spaces_with_other_authors
 from memory.retrieval.levels import level_of
+from memory.retrieval.rare_words import rarities
 from memory.retrieval.types import Query
 from memory.retrieval.vector_search import SimilarityById, exact_similarities, nearest, search_async
 
@@ -63,7 +66,8 @@ class CandidatePool:
     """The candidates of a query, its analysed terms, and the neighbours of the candidates.
 
     `similarity_by_id` holds the nearest exchanges, more than `candidates` contains. `neighbours` holds neighbours that
-    are not candidates. `is_lexical_only` is True if the index could not be queried.
+    are not candidates. `is_lexical_only` is True if the index could not be queried. `collections` are the names of the
+    searched collections, by id.
     """
 
     query: Query
@@ -72,6 +76,7 @@ class CandidatePool:
     neighbours: list[CandidateRow]
     similarity_by_id: SimilarityById
     is_lexical_only: bool
+    collections: Mapping[int, str]
 
     @property
     def similarities(self) -> list[float]:
@@ -87,6 +92,19 @@ class CandidatePool:
     def term_frequencies(self) -> bm25.Numbers:
         """Return the frequency of each query term in each of `rows`, shape (rows, terms)."""
         return bm25.term_frequencies(self.lexical_query.terms, [row.terms for row in self.rows])
+
+    @cached_property
+    def rarities(self) -> bm25.Numbers:
+        """Return how rare each query term is in its language, from 0 to 1, shape (terms,); 0 without vectors.
+
+        Both the word and the term must be rare: "fraudulent" may be searched as "frau", which is common.
+        """
+        terms = self.lexical_query.terms
+        if self.is_lexical_only:
+            return np.zeros(len(terms))
+        forms = [*(query_term.word for query_term in terms), *(query_term.term for query_term in terms)]
+        both: bm25.Numbers = rarities(forms, self.query.get_log_probabilities).reshape(2, -1).min(axis=0)
+        return both
 
 
 def gather_candidates(query: Query) -> CandidatePool:
@@ -121,7 +139,8 @@ def gather_candidates(query: Query) -> CandidatePool:
             candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
     candidate_ids = {c.id for c in candidates}
     neighbours = [row for id, row in loader.rows.items() if id not in candidate_ids]
-    return CandidatePool(query, lexical_query, candidates, neighbours, similar, is_lexical_only)
+    collections = {search.key: search.name for search in pending.searches}
+    return CandidatePool(query, lexical_query, candidates, neighbours, similar, is_lexical_only, collections)
 
 
 def _filtered_vector_hits(query: Query, filters: Filter, count: int, unfiltered: SimilarityById) -> SimilarityById:
@@ -200,6 +219,8 @@ def _build_candidates(
             row.owner_id,
             row.document,
             row.vectors,
+            row.version,
+            row.collection_id,
             similarity=similar[row.id].best if row.id in similar else None,
             is_pinned=row.id in pinned,
         )

@@ -1,87 +1,56 @@
-"""Parse the date range that a query names, in four languages, with regular expressions."""
+"""Parse the date range that a query names, in eleven languages, with regular expressions."""
 
 from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from memory.retrieval.candidates import Candidate
+from memory.retrieval.date_words import (
+    AGO_AFTER,
+    AGO_BEFORE,
+    AMBIGUOUS,
+    COUNTS,
+    DAYS,
+    LAST_AFTER,
+    LAST_BEFORE,
+    MONTHS,
+    WIDE_AGO,
+    WIDE_DATE,
+    WIDE_DAYS,
+    WIDE_LAST,
+    WIDE_NUMBERS,
+    WIDE_YESTERDAY,
+    YESTERDAY,
+    alternatives,
+)
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janvier enero",
-            "february feb februar février fevrier febrero",
-            "march mar märz maerz mars marzo",
-            "april apr avril abril",
-            "may mai mayo",
-            "june jun juni juin junio",
-            "july jul juli juillet julio",
-            "august aug août aout agosto",
-            "september sept sep septembre septiembre",
-            "october oct oktober okt octobre octubre",
-            "november nov novembre noviembre",
-            "december dec dezember dez décembre decembre diciembre",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
-# Words that name a month only next to a number, because they have other common meanings.
-_AMBIGUOUS = {"may", "march", "mar", "mars"}
-_COUNTS = {
-    word: count
-    for count, words in {
-        1: "a an one ein einem einer eine un une uno una",
-        2: "two couple zwei deux dos",
-        3: "three few drei trois tres",
-        4: "four vier quatre cuatro",
-        5: "five fünf cinq cinco",
-        6: "six sechs seis",
-    }.items()
-    for word in words.split()
-}
-_DAYS = {
-    word: days
-    for days, words in {
-        1: "day days tag tage tagen jour jours día días dia dias",
-        7: "week weeks woche wochen semaine semaines semana semanas",
-        30: "month months monat monate monaten mois mes meses",
-        365: "year years jahr jahre jahren an ans année années año años",
-    }.items()
-    for word in words.split()
-}
-
-
-def _any(words: Iterable[str]) -> str:
-    return "|".join(sorted(words, key=len, reverse=True))
-
-
-_NAME = rf"(?P<month>{_any(_MONTHS)})\b\.?"
-_YEAR = r"(?:,?\s*(?:of|de|del)?\s*(?P<year>(?:19|20)\d\d))?"
+# More than this many units ago, nothing was stored, and dates end at the year 1.
+_MAX_COUNT = 100
+_NAME = rf"(?P<month>{alternatives(MONTHS)})\b\.?"
+_YEAR = r"(?:,?\s*(?:of|de|del|di)?\s*(?P<year>(?:19|20)\d\d))?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?"
 _ISO = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
 _DOTTED = re.compile(r"\b(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.(?P<year>(?:19|20)\d\d)?")
-_DAY_MONTH = re.compile(rf"\b{_DAY}\s+(?:of\s+|de\s+)?{_NAME}{_YEAR}", re.IGNORECASE)
+_DAY_MONTH = re.compile(rf"\b{_DAY}\s+(?:of\s+|de\s+|di\s+)?{_NAME}{_YEAR}", re.IGNORECASE)
 _MONTH_DAY = re.compile(rf"\b{_NAME}\s+{_DAY}\b{_YEAR}", re.IGNORECASE)
 _MONTH = re.compile(rf"\b{_NAME}{_YEAR}", re.IGNORECASE)
 _ONLY_YEAR = re.compile(
     r"\b(?:in|of|during|since|im|jahr|jahre|seit|en|depuis|desde)\s+(?P<year>20\d\d)\b", re.IGNORECASE
 )
 _AGO = re.compile(
-    rf"\b(?:(?:vor|il y a|hace)\s+)?(?P<count>\d+|{_any(_COUNTS)})(?:\s+of)?\s+(?P<unit>{_any(_DAYS)})(?P<ago>\s+ago)?\b",
+    rf"\b(?P<before>(?:{AGO_BEFORE})\s+)?(?:(?P<count>\d+|{alternatives(COUNTS)})(?:\s+of)?\s+)?"
+    rf"(?P<unit>{alternatives(DAYS)})(?P<after>\s+(?:{AGO_AFTER}))?\b",
     re.IGNORECASE,
 )
 _LAST = re.compile(
-    rf"\b(?:last|past|previous|letzte[nrms]?|vergangene[nrms]?|vorige[nrms]?)\s+(?P<unit>{_any(_DAYS)})\b"
-    rf"|\b(?P<unit2>{_any(_DAYS)})\s+(?:dernier|dernière|passée?|pasad[oa])\b",
+    rf"\b(?:{LAST_BEFORE})\s+(?P<unit>{alternatives(DAYS)})\b|\b(?P<unit2>{alternatives(DAYS)})\s+(?:{LAST_AFTER})\b",
     re.IGNORECASE,
 )
-_YESTERDAY = re.compile(r"\b(?:yesterday|gestern|hier soir|ayer)\b", re.IGNORECASE)
+_LAST_MONTH = re.compile(rf"\b(?P<last>{LAST_BEFORE})\s+{_NAME}", re.IGNORECASE)
+_YESTERDAY = re.compile(rf"\b(?:{YESTERDAY})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +63,7 @@ class DateRange:
 
 def parse_date_range(text: str, now: datetime) -> DateRange | None:
     """Return the first date range named in `text`, or None; a month without a year is the latest that has begun."""
-    for pattern in (_ISO, _DOTTED, _DAY_MONTH, _MONTH_DAY, _MONTH):
+    for pattern in (_ISO, _DOTTED, WIDE_DATE, _DAY_MONTH, _MONTH_DAY, _LAST_MONTH, _MONTH):
         for match in pattern.finditer(text):
             found = _from_parts(match, now)
             if found:
@@ -125,9 +94,9 @@ def _affinity(timestamp: datetime, period: DateRange) -> float:
 def _from_parts(match: re.Match[str], now: datetime) -> DateRange | None:
     parts = match.groupdict()
     name = parts["month"].lower()
-    month = int(name) if name.isdigit() else _MONTHS[name]
-    if name in _AMBIGUOUS and not (
-        parts.get("day") or parts.get("year") or (name == "may" and match["month"] == "May")
+    month = int(name) if name.isdigit() else MONTHS.get(name) or WIDE_NUMBERS[name]
+    if name in AMBIGUOUS and not (
+        parts.get("day") or parts.get("year") or parts.get("last") or (name == "may" and match["month"] == "May")
     ):
         return None
     if not 1 <= month <= 12:
@@ -145,17 +114,29 @@ def _from_parts(match: re.Match[str], now: datetime) -> DateRange | None:
 
 
 def _relative(text: str, now: datetime) -> DateRange | None:
-    if _YESTERDAY.search(text):
+    if _YESTERDAY.search(text) or WIDE_YESTERDAY.search(text):
         return DateRange(now - timedelta(days=2), now)
     for match in _AGO.finditer(text):
-        if not (match["ago"] or match[0].lower().startswith(("vor", "il y a", "hace"))):
-            continue
-        count = match["count"].lower()
-        span = _DAYS[match["unit"].lower()]
-        middle = now - timedelta(days=span * (int(count) if count.isdigit() else _COUNTS[count]))
-        slack = timedelta(days=max(1.0, span / 2))
-        return DateRange(middle - slack, middle + slack)
+        count = (match["count"] or "").lower()
+        if match["after"] or (match["before"] and count):
+            return _ago(COUNTS.get(count) or int(count or 1), DAYS[match["unit"].lower()], now)
+    if wide := WIDE_AGO.search(text):
+        count = wide["count"]
+        return _ago(WIDE_NUMBERS.get(count) or int(count), WIDE_DAYS[wide["unit"]], now)
     if last := _LAST.search(text):
-        span = _DAYS[(last["unit"] or last["unit2"]).lower()]
-        return DateRange(now - timedelta(days=2 * span), now)
+        return _last(DAYS[(last["unit"] or last["unit2"]).lower()], now)
+    if last := WIDE_LAST.search(text):
+        return _last(WIDE_DAYS[last["unit"] or last["unit2"]], now)
     return None
+
+
+def _ago(count: int, days: int, now: datetime) -> DateRange:
+    """Return the period `count` units of so many days ago, of about one unit."""
+    middle = now - timedelta(days=days * min(count, _MAX_COUNT))
+    slack = timedelta(days=max(1.0, days / 2))
+    return DateRange(middle - slack, middle + slack)
+
+
+def _last(days: int, now: datetime) -> DateRange:
+    """Return the period of the last unit of so many days, which may have ended at any time since."""
+    return DateRange(now - timedelta(days=2 * days), now)

@@ -4,14 +4,15 @@ First, whether the message wants memory at all. A probe reads that from its vect
 recall nothing in any language, however much is stored. Names in the message raise the evidence if an exchange contains
 them and lower it if none does: "who painted Guernica?" is a general question unless somebody here wrote about it.
 
-Then, whether each result is relevant. A threshold set by the user, or the rising threshold, is compared with the
+Then, whether each result is relevant, by itself and compared with the best one. A threshold set by the user, or the rising threshold, is compared with the
 result's own similarity.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from django.conf import settings
@@ -32,11 +33,18 @@ _MIN_FOLLOW_UP, _MIN_INCOMPLETE = 0.3, 0.6
 _NAME_WEIGHT = 0.45
 # German capitalises every noun, so a capital is half as informative.
 _NAME_WEIGHT_IN_GERMAN = 0.22
+# A query of at most this many words has no form of a question or task by which to tell what it wants. So a rare word that
+# an exchange contains counts as a name.
+_MAX_KEYWORDS = 5
 # A capitalised word at the start of a sentence need not be a name.
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
 # A candidate without a shared term is dropped if its similarity is less than this share of the way from unrelated to
 # relevant.
 _MIN_SIMILARITY_SHARE = 0.65
+# Results below this share of the best score are not recalled: they are beside the point. At .6 answers begin to be lost.
+_MIN_SCORE_SHARE = 0.55
+# Lexical score from which an exchange has nearly all words of the query.
+_REPEATED_QUESTION = 0.65
 # Minimum lexical score, from 0 to 1, if the message has no vector or its model no probes.
 _MIN_LEXICAL_SCORE = 0.4
 
@@ -68,6 +76,23 @@ def relevance_filter(
     return lambda candidate: _is_chance_hit(candidate, level)
 
 
+def without_tail(
+    candidates: Sequence[Candidate], related: Mapping[str, frozenset[uuid.UUID]], is_below: Callable[[Candidate], bool]
+) -> Callable[[Candidate], bool]:
+    """Return the gate `is_below` that also drops candidates whose score is far below the best one that passes.
+
+    Pinned exchanges remain, and so do those that are `related` to one that remains (exchange ids, hexadecimal keys), or
+    in the same document. The same question, asked before, is no measure: it may have no answer.
+    """
+    passing = [candidate for candidate in candidates if not is_below(candidate)]
+    best = max((c.score for c in passing if c.lexical_score < _REPEATED_QUESTION), default=0.0)
+    remaining = [c for c in passing if c.is_pinned or c.score >= _MIN_SCORE_SHARE * best]
+    documents = {c.document for c in remaining if c.document}
+    kept = {c.id for c in (*remaining, *(c for c in passing if c.document in documents))}
+    kept |= {id.hex for c in remaining for id in related.get(c.id, ())}
+    return lambda candidate: is_below(candidate) or candidate.id not in kept
+
+
 def is_follow_up(traits: MessageTraits | None) -> bool:
     """Return True if the message depends on the previous ones; False if its traits are unknown."""
     return traits is not None and traits.follow_up >= _MIN_FOLLOW_UP
@@ -94,20 +119,28 @@ def _is_chance_hit(candidate: Candidate, level: Level) -> bool:
 def _name_evidence(pool: CandidatePool) -> float:
     """Return the evidence from names and numbers in the query: the best coverage by one candidate, less what it lacks.
 
+    For a few keywords, it is at least that of the rarest words that a candidate contains.
+
     A name that no candidate contains gets the weight of an unknown term, even if it is common in other spaces.
     Otherwise the weight would reveal that it occurs there.
     """
     query_terms = pool.lexical_query.terms
     sentence_starts = frozenset(_SENTENCE_START.findall(pool.query.text))
     is_name = np.array([_is_name(query_term.word, sentence_starts) for query_term in query_terms], dtype=bool)
-    if not is_name.any() or not pool.candidates:
+    if not query_terms or not pool.candidates:
         return 0.0
     contains = pool.term_frequencies[: len(pool.candidates)] > 0
     idfs = np.array([query_term.idf for query_term in query_terms])
+    rare = 0.0
+    if max(len(query_terms), len(pool.query.text.split())) <= _MAX_KEYWORDS:
+        rare = _NAME_WEIGHT * float((contains @ (idfs * pool.rarities)).max()) / float(idfs.sum())
+    if not is_name.any():
+        return rare
     weights = np.where(is_name & ~contains.any(axis=0), pool.lexical_query.unseen_idf, idfs)
     name_weights = weights * is_name
     factor = _NAME_WEIGHT_IN_GERMAN if detect_language(pool.query.text) == "german" else _NAME_WEIGHT
-    return factor * float(2 * (contains @ name_weights).max() - name_weights.sum()) / float(weights.sum())
+    named = factor * float(2 * (contains @ name_weights).max() - name_weights.sum()) / float(weights.sum())
+    return max(named, rare) if rare else named
 
 
 def _is_name(word: str, sentence_starts: frozenset[str]) -> bool:

@@ -12,14 +12,15 @@ _RELEVANT = 0.45
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The cosines of a relevant text, of an unrelated one and of two duplicates for one embedding model.
+    """The cosines of a relevant text, of an unrelated one, of two duplicates and of two messages on one subject.
 
-    Models use different parts of the range from -1 to 1: multilingual-e5-small gives unrelated texts .74.
+    They are those of one embedding model. Models use different parts of the range from -1 to 1: multilingual-e5-small gives unrelated texts .74.
     """
 
     similarity: float
     unrelated: float
     duplicate: float = 0.95
+    same_subject: float = 0.6
 
     def comparable(self, cosine: float) -> float:
         """Return the cosine on a scale that all models share: 0 for unrelated and .45 for relevant texts."""
@@ -29,9 +30,9 @@ class Level:
 # The values of multilingual-e5-small are measured (docs/retrieval.md). The others are derived from published cosine
 # distributions; `calibrate` replaces their `similarity`.
 LEVELS = {
-    "multilingual-e5-small": Level(similarity=0.8, unrelated=0.74, duplicate=0.97),
+    "multilingual-e5-small": Level(similarity=0.8, unrelated=0.74, duplicate=0.97, same_subject=0.87),
     "text-embedding-3-small": Level(similarity=0.30, unrelated=0.15),
-    "nomic-embed-text": Level(similarity=0.60, unrelated=0.45),
+    "nomic-embed-text": Level(similarity=0.60, unrelated=0.45, same_subject=0.75),
 }
 # Nothing is known about a model in a folder. These are the values of all-MiniLM-L6-v2, which are common.
 _UNKNOWN = Level(similarity=0.26, unrelated=0.03)

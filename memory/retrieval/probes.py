@@ -19,7 +19,7 @@ from memory.embeddings.base import Vectors
 from memory.models import Probe
 
 SHIPPED_MODEL = multilingual_e5.NAME
-TRAITS = ("wants_memory", "follow_up", "latest_state", "standing_instruction")
+TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state", "broad", "standing_instruction")
 Weights = NDArray[np.float32]  # (dimension + 1,), the bias last
 Probes = Mapping[str, Weights]
 
@@ -34,13 +34,16 @@ class MessageTraits:
     """The probability, from 0 to 1, that a message has each trait.
 
     `wants_memory`: stored exchanges could serve the answer, unlike for small talk and general tasks. `follow_up`: it
-    depends on the previous messages. `latest_state`: it asks how things are now. `standing_instruction`: it says how
+    depends on the previous messages. `latest_state`: it asks how things are now. `former_state`: it asks how they were
+    before a change. `broad`: it asks for a summary, a list or an order of events. `standing_instruction`: it says how
     answers should be from now on.
     """
 
     wants_memory: float
     follow_up: float
     latest_state: float
+    former_state: float
+    broad: float
     standing_instruction: float
 
 

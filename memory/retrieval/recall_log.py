@@ -19,7 +19,10 @@ from memory.spaces.access import SpaceIds, in_spaces
 
 @dataclass(frozen=True, slots=True)
 class RecalledItem:
-    """One item of a recall panel; `exchange` is None if it was forgotten or is not readable."""
+    """One item of a recall panel; `exchange` is None if it was forgotten or is not readable.
+
+    `later_id` is the latest message on the same subject among the items of the panel, None if it is this one.
+    """
 
     exchange_id: uuid.UUID
     rank: int
@@ -29,6 +32,7 @@ class RecalledItem:
     explanation: str
     exchange: ExchangeView | None
     is_forgotten: bool
+    later_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit], *, is_first: bool = F
             explanation=result.explanation[:300],
             exchange=result.exchange,
             is_forgotten=False,
+            later_id=result.later,
         )
         for rank, group in enumerate(group_adjacent(results), start=1)
         for result in group
@@ -71,6 +76,7 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit], *, is_first: bool = F
                     score=item.score,
                     strategy=item.strategy,
                     reason=item.explanation,
+                    later_id=item.later_id,
                 )
                 for item in items
             ]
@@ -108,6 +114,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
                 explanation=row.reason,
                 exchange=ExchangeView.from_row(row.exchange, locations.get(row.exchange_id)) if readable else None,
                 is_forgotten=forgotten,
+                later_id=row.later_id,
             )
         )
     return found

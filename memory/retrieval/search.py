@@ -14,20 +14,23 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError, VectorStoreDisabledError
-from memory.exchanges import feedback
+from memory.exchanges import feedback, supersessions
 from memory.filters import Filter
 from memory.index import generations
 from memory.retrieval import get_strategy, instruction_detection, probes, prompt_context, query_embedding
 from memory.retrieval.gate import is_follow_up
 from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.probes import MessageTraits
-from memory.retrieval.types import Hit, Query, RankedHits
+from memory.retrieval.subjects import order_by_subject
+from memory.retrieval.types import Hit, Query, RankedHits, SubjectOrder
 from memory.spaces.access import SpaceIds
 from memory.text import clean_text
 
 log = logging.getLogger(__name__)
 
 MAX_RESULTS = 100
+# Number of excerpts for a broad question.
+_MAX_EXCERPTS = 12
 
 # Reasons for a degraded result. LEXICAL_ONLY: the index or the embedding model did not answer, so only terms were searched.
 # FAILED: the configured strategy or reranker cannot be used.
@@ -74,9 +77,13 @@ class RecallOptions:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a recall finds out besides its hits: reasons for degraded results, and the instruction in the message."""
+    """What a recall finds out besides its hits.
 
-    notes: set[str] = field(default_factory=set)
+    The reason for a degraded result, the order of messages on one subject, and the instruction in the message.
+    """
+
+    note: str = ""
+    subject_order: SubjectOrder = SubjectOrder.LATER_FIRST
     get_instruction: Callable[[], DetectedInstruction | None] = field(default=lambda: None)
 
 
@@ -110,11 +117,21 @@ def recall(
     )
     outcome = _Outcome()
     try:
-        results = tuple(iter_recall(messages, options, outcome))
+        found = tuple(iter_recall(messages, options, outcome))
     except InvalidInputError as error:
         log.warning("nothing could be recalled: %s", error)
         return SearchResults(note=FAILED)
-    return SearchResults(results, note=max(outcome.notes, default=""), instruction=outcome.get_instruction())
+    results = _in_order(found, outcome.subject_order, person_id)
+    return SearchResults(results, note=outcome.note, instruction=outcome.get_instruction())
+
+
+def _in_order(results: tuple[Hit, ...], order: SubjectOrder, person_id: uuid.UUID | None) -> tuple[Hit, ...]:
+    """Order messages on one subject, or all of them, by date, according to the person's decisions."""
+    if len(results) < 2:
+        return results
+    ids = [result.exchange.id for result in results]
+    decisions = supersessions.decisions_of(person_id, ids) if person_id else {}
+    return tuple(order_by_subject(results, order, decisions))
 
 
 def iter_recall(messages: Sequence[str], options: RecallOptions, outcome: _Outcome | None = None) -> Iterator[Hit]:
@@ -122,17 +139,20 @@ def iter_recall(messages: Sequence[str], options: RecallOptions, outcome: _Outco
 
     For a follow-up, the newest message is searched alone first. Once its first hit is consumed, all messages are
     searched together, and hits of both searches alternate. At most two of five hits share an author or document while
-    others pass the gate.
+    others pass the gate. For a broad question, up to 12 shorter passages fit.
     """
     conf = settings.CATO.vector_store
     texts = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
+    outcome = outcome or _Outcome()
     if not conf.enabled or not options.spaces or not texts:
         return
     budget = prompt_context.TokenBudget(
         limit=conf.context_results, max_tokens=options.max_tokens or conf.context_max_tokens
     )
     postponed: list[Hit] = []
-    for result in _interleave(texts, options, outcome or _Outcome()):
+    for result in _interleave(texts, options, outcome):
+        if outcome.subject_order is SubjectOrder.CHRONOLOGICAL:
+            budget.widen(max(conf.context_results, _MAX_EXCERPTS))
         if budget.exceeds_share(result):
             postponed.append(result)
         elif budget.accept(result):
@@ -198,13 +218,13 @@ def _interleave(texts: list[str], options: RecallOptions, outcome: _Outcome) -> 
     query = _build_turn_query(texts, options)
     if options.detect_instruction:
         outcome.get_instruction = instruction_detection.detect_async(texts[-1], query)
-    hits = _hits_above_gate(query, outcome.notes)
+    hits = _hits_above_gate(query, outcome)
     if len(texts) == 1 or not is_follow_up(query.traits):
         yield from hits
         return
     yield from hits[:1]
     seen = {result.exchange.id for result in hits[:1]}
-    joined_hits = _hits_above_gate(_build_turn_query(texts, options, joined=True), outcome.notes)
+    joined_hits = _hits_above_gate(_build_turn_query(texts, options, joined=True), outcome)
     for pair in zip_longest(joined_hits, hits[1:]):
         for result in pair:
             if result is not None and result.exchange.id not in seen:
@@ -223,9 +243,10 @@ def _build_turn_query(texts: Sequence[str], options: RecallOptions, *, joined: b
     return replace(query, has_context=len(texts) > 1)
 
 
-def _hits_above_gate(query: Query, notes: set[str]) -> list[Hit]:
+def _hits_above_gate(query: Query, outcome: _Outcome) -> list[Hit]:
     ranking = _rank(query, settings.CATO.vector_store.retrieval_strategy)
-    notes.add(_note(ranking))
+    outcome.note = outcome.note or _note(ranking)
+    outcome.subject_order = ranking.subject_order
     return [result for result in ranking.results if not result.is_below_gate]
 
 
@@ -253,7 +274,8 @@ def _build_query(
 ) -> Query:
     active = generations.active_generation()
     person_feedback = feedback.feedback_of(options.person_id) if options.person_id else feedback.NO_FEEDBACK
-    get_vectors = query_embedding.embed_async(messages, generations.embedder_for(active), keep=options.keep_query)
+    embedder = generations.embedder_for(active)
+    get_vectors = query_embedding.embed_async(messages, embedder, keep=options.keep_query)
 
     def get_traits() -> MessageTraits | None:
         vectors = get_vectors()
@@ -263,6 +285,7 @@ def _build_query(
         text="\n".join(messages),
         get_vector=lambda: vectors.combined if (vectors := get_vectors()) else None,
         get_traits=get_traits,
+        get_log_probabilities=embedder.log_probabilities,
         generation=active,
         spaces=options.spaces,
         limit=limit,

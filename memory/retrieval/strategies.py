@@ -21,11 +21,17 @@ from memory.retrieval.diversity import deduplicate, mmr, spread
 from memory.retrieval.duplicates import without_near_duplicates
 from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
-from memory.retrieval.gate import relevance_filter
-from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits
+from memory.retrieval.gate import relevance_filter, without_tail
+from memory.retrieval.levels import shipped_level
+from memory.retrieval.subjects import related_messages
+from memory.retrieval.text_vectors import load_text_vectors
+from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits, SubjectOrder
 
-# Probability from which a message counts as asking for the latest.
+# Probabilities from which a message counts as asking for the latest, and for a former state.
 _ASKS_FOR_LATEST = 0.7
+_ASKS_FOR_FORMER = 0.4
+# Probability from which a message counts as a broad question, low because most of the examples are not.
+_IS_BROAD = 0.3
 
 
 def default(query: Query) -> RankedHits:
@@ -77,6 +83,7 @@ class _RankedPool:
     strategy: str
     is_below: Callable[[Candidate], bool]
     period: DateRange | None = None
+    is_fused: bool = False
 
 
 def _rank_fused(query: Query, strategy: str) -> _RankedPool:
@@ -84,7 +91,7 @@ def _rank_fused(query: Query, strategy: str) -> _RankedPool:
     period = parse_date_range(query.text, query.now)
     order = fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight)
     boost_date_range(order, period)
-    return _RankedPool(pool, _sort_by_score(order), strategy, relevance_filter(query, pool), period)
+    return _RankedPool(pool, _sort_by_score(order), strategy, relevance_filter(query, pool), period, is_fused=True)
 
 
 def _rank_by_similarity(pool: CandidatePool) -> list[Candidate]:
@@ -107,8 +114,33 @@ def _diversify(ranked: _RankedPool, limit: int) -> list[Candidate]:
         return ranked.order[:limit]
     if not query.limits_sources:
         return deduplicate(ranked.order, limit)
-    order = spread(ranked.order, limit, passes=lambda candidate: not ranked.is_below(candidate))
-    return order if ranked.pool.is_lexical_only else without_near_duplicates(order, query)
+    return spread(ranked.order, limit, passes=lambda candidate: not ranked.is_below(candidate))
+
+
+def _compare(ranked: _RankedPool, order: list[Candidate]) -> tuple[list[Candidate], dict[str, frozenset[uuid.UUID]]]:
+    """Compare the candidates that a recall may use: drop near-duplicates, and relate messages on one subject."""
+    passing = [candidate for candidate in order if not ranked.is_below(candidate)]
+    if len(passing) < 2 or ranked.pool.is_lexical_only:
+        return order, {}
+    level = shipped_level(ranked.pool.query.generation.model)
+    vectors = load_text_vectors(passing, ranked.pool)
+    order = without_near_duplicates(order, vectors, level)
+    return order, related_messages(order, vectors, level)
+
+
+def _subject_order(ranked: _RankedPool) -> SubjectOrder:
+    if _is_broad(ranked.pool.query):
+        return SubjectOrder.CHRONOLOGICAL
+    if ranked.period is not None:
+        return SubjectOrder.BY_SCORE
+    traits = ranked.pool.query.traits
+    asks_for_former = traits is not None and traits.former_state >= _ASKS_FOR_FORMER
+    return SubjectOrder.EARLIER_FIRST if asks_for_former else SubjectOrder.LATER_FIRST
+
+
+def _is_broad(query: Query) -> bool:
+    """Return True if the message asks for a summary, a list or an order of events."""
+    return query.traits is not None and query.traits.broad >= _IS_BROAD
 
 
 def _build_hits(ranked: _RankedPool) -> RankedHits:
@@ -116,6 +148,12 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
     query = ranked.pool.query
     limit = 3 * query.limit if rerank.is_configured() else query.limit
     order = _diversify(ranked, limit)
+    related: dict[str, frozenset[uuid.UUID]] = {}
+    if query.limits_sources:
+        order, related = _compare(ranked, order)
+        # A broad question needs many excerpts, which are less similar to it than one answer.
+        if ranked.is_fused and not ranked.pool.is_lexical_only and not _is_broad(query):
+            ranked.is_below = without_tail(order, related, ranked.is_below)
     findable = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
     rows = {row.id.hex: row for row in findable.filter(id__in=[uuid.UUID(c.id) for c in order])}
     locations = locations_of(row.pk for row in rows.values() if row.source_file)
@@ -133,7 +171,13 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
                 explanation=explain(candidate, ranked.pool, period=ranked.period, is_below=below),
                 is_below_gate=below,
                 ranks=candidate.ranks,
+                related=related.get(candidate.id, frozenset()),
             )
         )
     best = rerank.rerank(query.text, results)[: query.limit]
-    return RankedHits(best, ranked.pool.is_lexical_only, is_stale=len(results) < len(order))
+    return RankedHits(
+        best,
+        ranked.pool.is_lexical_only,
+        is_stale=len(results) < len(order),
+        subject_order=_subject_order(ranked),
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from typing import ClassVar
 
 import numpy as np
@@ -62,13 +63,26 @@ class ExchangeView:
         )
 
 
+class SubjectOrder(Enum):
+    """The order of messages on one subject: for a question about the present, about a former state, or about a date.
+
+    CHRONOLOGICAL is for a broad question, and concerns all hits.
+    """
+
+    LATER_FIRST = "later first"
+    EARLIER_FIRST = "earlier first"
+    BY_SCORE = "by score"
+    CHRONOLOGICAL = "chronological"
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """An exchange found by a search, with the reason.
 
     `similarity`, in [-1, 1], is None if only terms matched. `score` is the value that the strategy ranks by. `ranks`
     holds the ranks, from 1, in the lists "meaning" and "words". `is_below_gate` is True if automatic recall would drop
-    it.
+    it. `related` are other hits whose messages are on the same subject. `later` is the latest hit on it, None if this hit
+    is the latest or the only one; `is_superseded`: a person decided that a later message supersedes this one.
     """
 
     exchange: ExchangeView
@@ -78,6 +92,9 @@ class Hit:
     explanation: str
     is_below_gate: bool
     ranks: Mapping[str, int] = field(default_factory=dict)
+    related: frozenset[uuid.UUID] = field(default=frozenset())
+    later: uuid.UUID | None = None
+    is_superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +107,8 @@ class Query:
 
     `get_traits` returns the traits of the newest message, or None if they are unknown. `has_context`: messages before it
     are known, on which a follow-up can depend.
+
+    `get_log_probabilities` returns the natural logarithms of the probabilities of words, None if the model has none.
 
     `exclude` is never returned and `pinned` is always a candidate. Near-duplicates are dropped unless `keep_duplicates`.
     With `limits_sources`, the share of one author or document is limited while other hits pass the gate.
@@ -109,6 +128,7 @@ class Query:
     limits_sources: bool = False
     get_traits: Callable[[], MessageTraits | None] = field(default=lambda: None)
     has_context: bool = False
+    get_log_probabilities: Callable[[Sequence[str]], list[float] | None] = field(default=lambda words: None)
 
     @property
     def vector(self) -> NDArray[np.float32] | None:
@@ -126,12 +146,14 @@ class RankedHits:
     """The hits of a strategy, best first.
 
     `is_lexical_only`: the index could not be queried. `is_stale`: hits are missing because they were forgotten or
-    replaced by another version before their text was read.
+    replaced by another version before their text was read. `subject_order` is the order of hits on one subject that the
+    query asks for.
     """
 
     results: list[Hit]
     is_lexical_only: bool = False
     is_stale: bool = False
+    subject_order: SubjectOrder = SubjectOrder.LATER_FIRST
 
 
 Strategy = Callable[[Query], RankedHits]

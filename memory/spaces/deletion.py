@@ -7,7 +7,16 @@ from datetime import datetime
 
 from memory.documents.deletion import forget_documents
 from memory.exchanges.forgetting import ErasureReceipt, forget, receipt_for
-from memory.models import Chunk, Document, DocumentVersion, Exchange, Feedback, Membership, MembershipChange
+from memory.models import (
+    Chunk,
+    Document,
+    DocumentVersion,
+    Exchange,
+    Feedback,
+    Membership,
+    MembershipChange,
+    Supersession,
+)
 
 _BATCH_SIZE = 200
 
@@ -35,7 +44,7 @@ def space_receipt(space_id: uuid.UUID, *, since: datetime) -> tuple[ErasureRecei
 
 
 def remove_from_all_groups(person_id: uuid.UUID) -> None:
-    """Remove this person from all groups and delete their feedback."""
+    """Remove this person from all groups, and delete their feedback and what they decided about recalled messages."""
     memberships = Membership.objects.filter(person_id=person_id)
     MembershipChange.objects.bulk_create(
         MembershipChange(space_id=space_id, person_id=person_id, by_id=person_id, kind=MembershipChange.Kind.REMOVED)
@@ -43,3 +52,4 @@ def remove_from_all_groups(person_id: uuid.UUID) -> None:
     )
     memberships.delete()
     Feedback.objects.filter(person_id=person_id).delete()
+    Supersession.objects.filter(person_id=person_id).delete()

@@ -1,4 +1,4 @@
-"""Buttons that set a person's feedback on an exchange."""
+"""Buttons that set a person's feedback on an exchange, and decide whether a later message supersedes it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from memory.errors import NotFoundError
+from memory.exchanges import supersessions
 from memory.exchanges.feedback import feedback_for_exchanges, set_feedback
 from memory.models import Exchange
 from memory.spaces import access
@@ -28,16 +29,49 @@ def feedback(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     scripts.
     """
     readable = access.readable_space_ids(request.user.pk)
-    found = access.in_spaces(Exchange.objects.findable().filter(id=exchange_id), readable).first()
-    if found is None:
-        raise NotFoundError(_("Not found."))
+    found = _readable(exchange_id, readable)
     set_feedback(request.user.pk, found, request.POST.get("kind", ""))
     if not request.htmx:
         return redirect(_next(request, found))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
-    match = _ELEMENT_ID.fullmatch(request.GET.get("at", ""))
-    context = {"standing": standing, "url": request.get_full_path(), "place": match[0] if match else "here"}
+    context = {"standing": standing, "url": request.get_full_path(), "place": _place(request)}
     return render(request, "memory/_feedback.html", context)
+
+
+@require_POST
+def supersession(request: PageRequest, exchange_id: uuid.UUID, later_id: uuid.UUID) -> HttpResponse:
+    """Confirm or reject that a later message supersedes this one, or clear that, for this person only.
+
+    `at` and `next` are those of `feedback`. The answer also marks the later message, which is in the same panel.
+    """
+    readable = access.readable_space_ids(request.user.pk)
+    earlier, later = _readable(exchange_id, readable), _readable(later_id, readable)
+    decision = request.POST.get("decision", "")
+    supersessions.decide(request.user.pk, later=later, earlier=earlier, decision=decision)
+    if not request.htmx:
+        return redirect(_next(request, earlier))
+    place = _place(request)
+    context = {
+        "decision": decision,
+        "url": request.get_full_path(),
+        "place": place,
+        "later_place": place.replace(str(exchange_id), str(later_id)),
+        "is_latest": supersessions.supersedes_any(request.user.pk, later),
+    }
+    return render(request, "memory/_supersession_changed.html", context)
+
+
+def _readable(exchange_id: uuid.UUID, spaces: access.SpaceIds) -> Exchange:
+    """Return the exchange if it can be found in these spaces. Raises NotFoundError."""
+    found = access.in_spaces(Exchange.objects.findable().filter(id=exchange_id), spaces).first()
+    if found is None:
+        raise NotFoundError(_("Not found."))
+    return found
+
+
+def _place(request: PageRequest) -> str:
+    match = _ELEMENT_ID.fullmatch(request.GET.get("at", ""))
+    return match[0] if match else "here"
 
 
 def _next(request: PageRequest, exchange: Exchange) -> str:

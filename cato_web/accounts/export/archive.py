@@ -24,7 +24,18 @@ from chat import access
 from chat.export import to_json, to_markdown
 from chat.models import Image, ImportJob, Instruction, Thread, Turn
 from memory import api as memory
-from memory.api import Chunk, Document, DocumentVersion, Exchange, Feedback, Space, SpaceIds, excerpt, iterate_by_pk
+from memory.api import (
+    Chunk,
+    Document,
+    DocumentVersion,
+    Exchange,
+    Feedback,
+    Space,
+    SpaceIds,
+    Supersession,
+    excerpt,
+    iterate_by_pk,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -52,6 +63,7 @@ notes.jsonl         the same, of what was written down by hand
 documents/          the originals that are kept, with what is known of each
 opinions.jsonl      what was pinned, and what was called not relevant
 instructions.jsonl  what this person wrote about how answers should always be, for them and for shared spaces
+superseded.jsonl    which recalled messages were called superseded, and which on another subject
 imports.jsonl       which files of conversations were taken in, and what became of each
 reveals.jsonl       which administrators were shown the text of this person's own space, when, and their reasons
 audit.jsonl         what the audit log says of this person's doings
@@ -141,6 +153,8 @@ def archive_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
         "opinions.jsonl", now, _lines(Feedback.objects.filter(person_id=person.pk), export_rows.of_opinion)
     )
     yield ArchiveFile("instructions.jsonl", now, _lines(_instructions(person, spaces), export_rows.of_instruction))
+    decisions = Supersession.objects.filter(person_id=person.pk)
+    yield ArchiveFile("superseded.jsonl", now, _lines(decisions, export_rows.of_supersession))
     yield ArchiveFile("imports.jsonl", now, _lines(ImportJob.objects.filter(owner_id=person.pk), export_rows.of_import))
     yield ArchiveFile(
         "reveals.jsonl", now, _lines(memory.list_reveals(memory.personal_space(person.pk)), export_rows.of_reveal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
 from chat.models import ImportJob, Instruction, Turn
-from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal
+from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal, Supersession
 
 
 def account(person: User) -> dict[str, object]:
@@ -55,6 +55,12 @@ def of_instruction(instruction: Instruction) -> dict[str, object]:
     """Return the fields of a standing instruction."""
     names = ("id", "text", "state", "turn_id", "created_at", "edited_at", "off_at")
     return {name: getattr(instruction, name) for name in names} | {"space": instruction.space.display_name}
+
+
+def of_supersession(decision: Supersession) -> dict[str, object]:
+    """Return the fields of a decision about two messages on one subject."""
+    names = ("later_id", "earlier_id", "is_confirmed", "at")
+    return {name: getattr(decision, name) for name in names}
 
 
 def of_import(row: ImportJob) -> dict[str, object]:

@@ -43,7 +43,10 @@ class Examples:
 
 
 def load_examples(trait: str, folder: Path = FOLDER) -> Examples:
-    """Return the labelled sentences of a trait in all languages."""
+    """Return the labelled sentences of a trait in all languages.
+
+    All sentences of the traits in `negative_from` are further ones that do not have it.
+    """
     content = yaml.safe_load((folder / f"{trait}.yaml").read_text(encoding="utf-8"))
     rows = [
         (text, language, label)
@@ -51,6 +54,11 @@ def load_examples(trait: str, folder: Path = FOLDER) -> Examples:
         for language, sentences in content[side].items()
         for text in sentences
     ]
+    known = {text for text, _language, _label in rows}
+    for other in content.get("negative_from", ()):
+        examples = load_examples(other, folder)
+        pairs = zip(examples.texts, examples.languages, strict=True)
+        rows += [(text, language, 0) for text, language in pairs if text not in known]
     texts, languages, labels = zip(*rows, strict=True)
     return Examples(texts, languages, labels)
 
