@@ -13,19 +13,21 @@ from cato_web.mcp.asgi import tools
 from chat import services
 from chat.answers import runner
 from chat.executors import run_in_db_thread, run_in_recall_thread
+from chat.llm.client import load_openai
 from chat.realtime import frames
 from chat.realtime.hub import hub
 
 log = logging.getLogger(__name__)
 
 _REQUEUE_INTERVAL = 5.0  # seconds
+_WARM_UP_ATTEMPTS, _WARM_UP_INTERVAL = 60, 0.5  # seconds between attempts
 
 
 async def run(receive: Any, send: Any) -> None:
     """Handle the ASGI lifespan protocol."""
     await receive()
     await hub.open(on_stop=runner.stop_local)
-    work = [asyncio.create_task(run_in_recall_thread(_warm_up)), asyncio.create_task(_requeue_loop())]
+    work = [asyncio.create_task(_warm_up_loop()), asyncio.create_task(_requeue_loop())]
     await send({"type": "lifespan.startup.complete"})
     await receive()
     for task in work:
@@ -48,17 +50,30 @@ async def _requeue_loop() -> None:
             log.warning("could not start queued turns: %s", type(error).__name__)
 
 
-def _warm_up() -> None:
-    """Load the local model and connect to the vector store, so that the first recall does not wait."""
+async def _warm_up_loop() -> None:
+    """Prepare for the first message; the vector store, which nobody waits for, can take a while to start."""
+    for _attempt in range(_WARM_UP_ATTEMPTS):
+        if await run_in_recall_thread(_warm_up):
+            return
+        await asyncio.sleep(_WARM_UP_INTERVAL)
+    log.warning("the vector store does not answer yet; recall uses keywords until it does")
+
+
+def _warm_up() -> bool:
+    """Load what the first message would wait for; return False if the vector store does not answer yet."""
     from memory import api as memory
     from memory.api import EmbeddingError, VectorStoreUnavailableError
 
+    load_openai()
     conf = settings.CATO.vector_store
     if not conf.enabled:
-        return
+        return True
     try:
         if conf.embedding_provider == "local":
             memory.get_embedder(conf).embed_query("ready")
-        memory.ping_vector_store()
-    except (EmbeddingError, VectorStoreUnavailableError) as error:
-        log.warning("recall is not ready yet: %s", error)
+        memory.connect_vector_store()
+    except EmbeddingError as error:
+        log.warning("recall is not ready: %s", error)
+    except VectorStoreUnavailableError:
+        return False
+    return True

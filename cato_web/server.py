@@ -1,11 +1,13 @@
 """Start one web process: `python -m cato_web.server [--prepare]`.
 
-`--prepare` runs the command `prepare` first, for which a process of its own would load the application a second time.
+`--prepare` runs the command `prepare` first. A process of its own for it would load the application a second time; only the
+first start has one.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
@@ -22,7 +24,7 @@ def main() -> None:
     except loader.ConfigError as error:
         sys.exit(str(error))
     if "--prepare" in sys.argv[1:]:
-        _prepare()
+        _prepare(is_first=not (conf.server.data_dir / "static" / "staticfiles.json").exists())
     uvicorn.run(
         "cato_web.asgi:application",
         host=conf.server.host,
@@ -45,7 +47,11 @@ def main() -> None:
     )
 
 
-def _prepare() -> None:
+def _prepare(*, is_first: bool) -> None:
+    if is_first:
+        # The settings depend on whether the assets were collected when they are read.
+        subprocess.run([sys.executable, "-m", "django", "prepare"], check=True)
+        return
     import django
 
     django.setup()

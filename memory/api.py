@@ -74,7 +74,7 @@ from memory.index.reconcile import (
     no_progress,
     reconcile,
 )
-from memory.index.store import ping_vector_store, request_file_cleanup
+from memory.index.store import connect_vector_store, ping_vector_store, request_file_cleanup
 from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
 from memory.maintenance import backfill, count_queued, count_unembedded_imports, embed_queued, sweep
 from memory.models import (

@@ -34,7 +34,7 @@ async def stream(
     endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = ""
 ) -> AsyncGenerator[StreamChunk, None]:
     """Stream an answer. Raises ModelError, also after the first chunk; errors after a finish reason are ignored."""
-    await asyncio.to_thread(_load_openai)
+    await asyncio.to_thread(load_openai)
     import httpx2  # openai's HTTP client, whose errors in the middle of a stream are not wrapped
     import openai
 
@@ -168,8 +168,8 @@ def _client(endpoint: ModelEndpoint) -> AsyncOpenAI:
     return clients[endpoint]
 
 
-def _load_openai() -> None:
-    # The import takes most of a second, which would block the event loop.
+def load_openai() -> None:
+    """Import the package, which takes most of a second and would block the event loop."""
     import openai  # noqa: F401
 
 

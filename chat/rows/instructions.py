@@ -107,7 +107,7 @@ def offer_of_turn(person_id: uuid.UUID, turn: Turn) -> OfferRow | None:
     return None if found is None else _offer_row(person_id, found, turn)
 
 
-def offers(person_id: uuid.UUID) -> list[OfferRow]:
+def list_offers(person_id: uuid.UUID) -> list[OfferRow]:
     """Return the undecided instructions of this person, newest first."""
     rows = _undecided(person_id).order_by("-created_at", "-id")
     return [_offer_row(person_id, row, row.turn) for row in rows if row.turn is not None]

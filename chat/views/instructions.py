@@ -16,7 +16,7 @@ from chat import access
 from chat.errors import ConflictError, InvalidMessageError
 from chat.instructions import editing
 from chat.models import Instruction
-from chat.rows.instructions import offer_of_turn, offers, sections
+from chat.rows.instructions import list_offers, offer_of_turn, sections
 from memory import api as memory
 from memory.api import InvalidInputError, PageRequest, parse_uuid
 
@@ -162,7 +162,7 @@ def _posted_space(request: PageRequest) -> memory.Space:
 def _page(request: PageRequest, *, text: str = "", error: str = "", status: int = 200) -> HttpResponse:
     context = {
         "section": "settings",
-        "offers": offers(request.user.pk),
+        "offers": list_offers(request.user.pk),
         "sections": sections(request.user.pk),
         "choices": access.spaces_to_instruct(request.user.pk),
         "chosen": request.POST.get("space", ""),

@@ -105,6 +105,12 @@ def ping_vector_store() -> None:
 
 
 @map_chroma_errors
+def connect_vector_store() -> None:
+    """Load the client and connect it, which takes most of a second. Raises VectorStoreUnavailableError if it cannot."""
+    _get_client()
+
+
+@map_chroma_errors
 def upsert(
     collection: str,
     ids: Sequence[str],
