@@ -10,7 +10,7 @@ from chat.answers import runner
 from chat.models import Thread
 from chat.realtime import frames
 from chat.realtime.consumers import PageConsumer
-from chat.realtime.hub import Frame
+from chat.realtime.messages import Frame
 from tests.factories import PersonFactory, thread, turn
 
 THREAD, TURN = uuid.uuid4(), uuid.uuid4()

@@ -10,7 +10,7 @@ import pytest
 from chat import services
 from chat.models import Thread, Turn
 from chat.realtime import frames
-from chat.realtime.hub import LinkState, ListChange, ListChanges
+from chat.realtime.messages import LinkState, ListChange, ListChanges
 from chat.rows import sidebar
 from chat.threads.read_markers import ensure_marker, mark_read
 from chat.threads.titles import apply_model_title, title_prompt

@@ -19,7 +19,8 @@ from chat.answers import persistence
 from chat.answers.persistence import AnswerCheckpoint
 from chat.answers.stream import AnswerStream
 from chat.executors import run_in_db_thread, run_in_render_thread
-from chat.realtime.hub import Frame, hub, publish_to_redis
+from chat.realtime.hub import hub, publish_to_redis
+from chat.realtime.messages import Frame
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,8 @@ from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames, watchdog
-from chat.realtime.hub import Frame, hub, publish
+from chat.realtime.hub import hub, publish
+from chat.realtime.messages import Frame
 from chat.rows.turns import ActiveTurn, TurnDetails
 from chat.threads import titles
 from chat.turns import posting

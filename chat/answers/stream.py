@@ -14,7 +14,7 @@ from chat.answers.recall import PreparedAnswer
 from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames
-from chat.realtime.hub import Frame
+from chat.realtime.messages import Frame
 from chat.rendering.blocks import GrowingAnswer
 from chat.turns.posting import Successors
 from memory.api import clean_text

@@ -18,7 +18,8 @@ from django.utils import timezone
 from chat import access
 from chat.executors import run_in_db_thread
 from chat.realtime import frames, sync, watchdog
-from chat.realtime.hub import Frame, Subscriber, ThreadListChanged, hub
+from chat.realtime.hub import Subscriber, ThreadListChanged, hub
+from chat.realtime.messages import Frame
 from chat.realtime.sync import SyncRequest
 from chat.threads.read_markers import mark_read
 from memory.api import NotFoundError

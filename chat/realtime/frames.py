@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat import access
 from chat.models import Image, Thread, Turn
-from chat.realtime.hub import Frame, ListChanges
+from chat.realtime.messages import Frame, ListChanges
 from chat.realtime.presence import PresentUser
 from chat.rows.sidebar import thread_groups, thread_links
 from chat.rows.turns import (

@@ -13,11 +13,21 @@ import time
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
 from django.conf import settings
+
+from chat.realtime.messages import (
+    Frame,
+    ListChange,
+    ListChanges,
+    decode_frame,
+    decode_list_change,
+    encode_frame,
+    encode_thread_list_change,
+)
 
 log = logging.getLogger(__name__)
 
@@ -30,67 +40,10 @@ _MAX_QUEUED = 64
 _MAX_UNSENT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """HTML for the pages of a thread; `revision` orders it against the turn's row (None: any order is right).
-
-    Footers are ordered separately: memory can be finished with a turn before the frame that ends it is sent, and neither
-    frame may suppress the other.
-    """
-
-    thread_id: uuid.UUID
-    html: str
-    turn_id: uuid.UUID | None = None
-    revision: int | None = None
-    is_footer: bool = False
-
-
 class ThreadListChanged(Enum):
     """The item in a subscriber's queue that is not a frame."""
 
     CHANGED = "the thread list has changed"
-
-
-@dataclass(frozen=True, slots=True)
-class LinkState:
-    """A thread's link in the thread list as far as it is the same for all readers."""
-
-    title: str
-    is_answering: bool
-    is_remembered: bool
-    is_pinned: bool
-    space_kind: str
-    space_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListChange:
-    """A change of one thread's link in the thread list.
-
-    `is_latest`: its message is now the latest. `state` is that of the link where it is known; pages of the thread, which
-    is never unread there, need nothing else.
-    """
-
-    thread_id: uuid.UUID
-    is_latest: bool = False
-    state: LinkState | None = None
-
-
-@dataclass(slots=True)
-class ListChanges:
-    """A change of a person's thread list: certain links, by thread; or all of it."""
-
-    links: dict[uuid.UUID, ListChange] = field(default_factory=dict)
-    is_whole: bool = False
-
-    def add(self, change: ListChange | None) -> None:
-        """Add a change of one link; None stands for the whole list."""
-        if change is None:
-            self.is_whole = True
-            return
-        # The latest one comes last, because links are put at the top one after the other.
-        earlier = self.links.pop(change.thread_id, change)
-        self.links[change.thread_id] = replace(change, is_latest=earlier.is_latest or change.is_latest)
 
 
 @dataclass(eq=False, slots=True)
@@ -197,7 +150,7 @@ class Hub:
         """Notify these people's pages in all processes; call it in the loop's thread."""
         self.notify_users(people, change)
         if self._has_peers:
-            self._send(_encode_thread_list_change(self.process, people, change))
+            self._send(encode_thread_list_change(self.process, people, change))
 
     def is_needed(self, thread_id: uuid.UUID) -> bool:
         """Return whether frames of this thread have to be rendered: a page is open here, or could be elsewhere."""
@@ -207,7 +160,7 @@ class Hub:
         """Publish a frame to all pages of its thread; call it in the loop's thread."""
         self.publish_local(frame)
         if self._has_peers:
-            self._send(_encode_frame(self.process, frame))
+            self._send(encode_frame(self.process, frame))
 
     def publish_local(self, frame: Frame) -> None:
         """Publish a frame to the pages of its thread in this process; call it in the loop's thread."""
@@ -297,13 +250,13 @@ class Hub:
         if "hello" in message:
             self._has_peers = True
         elif "people" in message:
-            self.notify_users([uuid.UUID(person_id) for person_id in message["people"]], _decode_list_change(message))
+            self.notify_users([uuid.UUID(person_id) for person_id in message["people"]], decode_list_change(message))
         elif "lost" in message:
             self._close_subscribers()
         elif "stop" in message:
             self._on_stop(uuid.UUID(message["stop"]))
         else:
-            self.publish_local(_decode_frame(message))
+            self.publish_local(decode_frame(message))
 
     async def _write(self) -> None:
         from redis.exceptions import RedisError
@@ -333,14 +286,14 @@ def _discard(subscribers: dict[K, set[Subscriber]], key: K, subscriber: Subscrib
 
 def publish_to_redis(frame: Frame) -> None:
     """Publish a frame to all web processes, from a process without pages (a worker, a command)."""
-    _publish_synchronously(_encode_frame(_NO_HUB, frame))
+    _publish_synchronously(encode_frame(_NO_HUB, frame))
 
 
 def notify_users(people: Iterable[uuid.UUID], change: ListChange | None = None) -> None:
     """Notify these people's pages that a link in their thread list changed, or all of it, from any thread of any process."""
     ids = list(people)
     if hub.loop is None:
-        _publish_synchronously(_encode_thread_list_change(_NO_HUB, ids, change))
+        _publish_synchronously(encode_thread_list_change(_NO_HUB, ids, change))
     else:
         hub.loop.call_soon_threadsafe(hub.notify_users_everywhere, ids, change)
 
@@ -386,46 +339,6 @@ def publish(frame: Frame) -> None:
         publish_to_redis(frame)
     else:
         hub.loop.call_soon_threadsafe(hub.publish, frame)
-
-
-def _encode_frame(process: str, frame: Frame) -> str:
-    return json.dumps(
-        {
-            "from": process,
-            "thread": str(frame.thread_id),
-            "turn": str(frame.turn_id) if frame.turn_id else None,
-            "revision": frame.revision,
-            "is_footer": frame.is_footer,
-            "html": frame.html,
-        }
-    )
-
-
-def _encode_thread_list_change(process: str, people: Sequence[uuid.UUID], change: ListChange | None) -> str:
-    link = None
-    if change is not None:
-        state = asdict(change.state) if change.state else None
-        link = {"thread": str(change.thread_id), "is_latest": change.is_latest, "state": state}
-    return json.dumps({"from": process, "people": [str(person_id) for person_id in people], "link": link})
-
-
-def _decode_list_change(message: dict[str, Any]) -> ListChange | None:
-    link = message.get("link")
-    if link is None:
-        return None
-    state = LinkState(**link["state"]) if link["state"] else None
-    return ListChange(uuid.UUID(link["thread"]), link["is_latest"], state)
-
-
-def _decode_frame(message: dict[str, Any]) -> Frame:
-    turn = message["turn"]
-    return Frame(
-        uuid.UUID(message["thread"]),
-        message["html"],
-        uuid.UUID(turn) if turn else None,
-        message["revision"],
-        message["is_footer"],
-    )
 
 
 def _redis() -> Any:

@@ -9,7 +9,8 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from chat.models import Thread
-from chat.realtime.hub import LinkState, ListChange, notify_users
+from chat.realtime.hub import notify_users
+from chat.realtime.messages import LinkState, ListChange
 from memory import api as memory
 from memory.api import Space
 

@@ -15,7 +15,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat.models import Thread, Turn
-from chat.realtime.hub import LinkState, ListChange
+from chat.realtime.messages import LinkState, ListChange
 from chat.threads.read_markers import is_unread, with_read_times
 from memory import api as memory
 

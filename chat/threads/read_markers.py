@@ -11,7 +11,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from chat.models import ReadMarker, Thread
-from chat.realtime.hub import ListChange
+from chat.realtime.messages import ListChange
 from chat.realtime.notifications import notify_after_commit
 
 
