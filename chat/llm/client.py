@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -72,7 +72,9 @@ async def _stream_chunks(
     conf = settings.CATO.llm
     request = _client(endpoint).chat.completions.with_streaming_response.create(
         model=model,
-        messages=cast(Any, list(messages)),
+        messages=[],
+        # Not as an argument, whose every part the package would look at: 8 ms of CPU after 40 messages.
+        extra_body={"messages": list(messages)},
         temperature=conf.temperature,
         max_tokens=conf.max_tokens,
         stream=True,
