@@ -55,7 +55,8 @@ def related_messages(
 def order_by_subject(hits: Sequence[Hit], order: SubjectOrder, decisions: Decisions) -> list[Hit]:
     """Order the hits on each subject by date, within the ranks that they have, and mark all but the latest of them.
 
-    With `order` BY_SCORE they keep their ranks, and with CHRONOLOGICAL all hits are ordered by date. What a person decided about a pair takes precedence over similarity.
+    With `order` BY_SCORE they keep their ranks, and with CHRONOLOGICAL all hits are ordered by date. What a person decided
+    about a pair takes precedence over similarity.
     """
     ordered = list(hits)
     for ranks in _groups(hits, decisions):
