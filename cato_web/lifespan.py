@@ -22,9 +22,14 @@ log = logging.getLogger(__name__)
 _REQUEUE_INTERVAL = 5.0  # seconds
 _WARM_UP_ATTEMPTS, _WARM_UP_INTERVAL = 60, 0.5  # seconds between attempts
 
+_task: asyncio.Task[Any] | None = None
+
 
 async def run(receive: Any, send: Any) -> None:
     """Handle the ASGI lifespan protocol."""
+    global _task
+    # The server keeps no reference to this task and the event loop only a weak one, so it could be collected as garbage.
+    _task = asyncio.current_task()
     await receive()
     await hub.open(on_stop=runner.stop_local)
     work = [asyncio.create_task(_warm_up_loop()), asyncio.create_task(_requeue_loop())]
