@@ -138,6 +138,10 @@ def test_a_rolling_restart_fails_no_request(deployed, ada):
 def test_two_hundred_answers_are_balanced_and_hold_no_connection(deployed, ada, endpoint):
     endpoint.script("deployed", answer="word " * 40, token_delay=0.4)
     people = [_again(ada) for _ in range(8)]
+    wait_for(
+        lambda: not _count_by_state(deployed, "%").keys() & {"queued", "recalling", "answering"},
+        "earlier answers to end",
+    )
     recalls_before = deployed.figure("cato_recall_seconds_count")
 
     def begin(first: int) -> None:
