@@ -134,18 +134,22 @@ def answer_finished(
     reasoning = _reasoning(turn.id, last_reasoning) if last_reasoning else ""
     last = {"turn": row, "finished": mark_safe("".join(last_blocks)), "reasoning": mark_safe(reasoning)}
     end = Frame(turn.thread_id, render_to_string("chat/frames/answer_finished.html", last), turn.id, turn.revision)
-    return end, _footer(turn, row, active)
+    return end, _footer(turn, {"turn": row, "has_button": True, "active": active})
 
 
 def turn_footer(turn_id: uuid.UUID) -> Frame:
-    """Return a frame with the footer of a finished turn and the button that sends."""
+    """Return a frame with the footer of a finished turn, whose memory has changed.
+
+    Without the button that sends or stops: another process sends this frame, and it could arrive after that of a message
+    that was posted meanwhile.
+    """
     turn = Turn.objects.select_related("author", "thread").get(id=turn_id)
     row = turn_row(turn, read_footer_details(turn.thread, [turn])[turn.id])
-    return _footer(turn, row, _active_turn(turn.thread_id))
+    return _footer(turn, {"turn": row, "has_button": False})
 
 
-def _footer(turn: Turn, row: TurnRow, active: ActiveTurn | None) -> Frame:
-    html = render_to_string("chat/frames/turn_footer.html", {"turn": row, "active": active})
+def _footer(turn: Turn, context: dict[str, object]) -> Frame:
+    html = render_to_string("chat/frames/turn_footer.html", context)
     return Frame(turn.thread_id, html, turn.id, turn.revision, is_footer=True)
 
 
