@@ -108,6 +108,22 @@ def test_a_recall_that_takes_too_long_keeps_its_place_until_it_ends():
     asyncio.run(scenario())
 
 
+def test_a_place_given_in_the_moment_of_a_cancellation_is_free_again():
+    async def scenario() -> None:
+        pool, recalls = RecallPool(0), Recalls()
+        recalls.gate.set()
+        (waiting,) = start(pool.run(ADA, soon(), recalls.recall("cancelled")))
+        await until(lambda: bool(pool._waiting))
+        pool._release()  # as at the end of a recall
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert await pool.run(BOB, soon(), recalls.recall("next")) == "next"
+        assert recalls.began == ["next"]
+
+    asyncio.run(scenario())
+
+
 def test_an_error_of_a_recall_reaches_its_caller_and_frees_the_place():
     def fail() -> None:
         raise LookupError("no such collection")

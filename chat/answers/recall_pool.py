@@ -53,17 +53,24 @@ class RecallPool:
         queue = self._waiting.setdefault(person_id, deque())
         queue.append(place)
         try:
-            await asyncio.wait_for(place, deadline - self._expected - time.monotonic())
-        except TimeoutError:
-            raise RecallSkippedError from None
-        finally:
+            async with asyncio.timeout(deadline - self._expected - time.monotonic()):
+                await place
+        except (TimeoutError, asyncio.CancelledError) as error:
             if place in queue:
                 queue.remove(place)
+            if place.done() and not place.cancelled():
+                self._release()  # it was given in the same moment
+            if isinstance(error, TimeoutError):
+                raise RecallSkippedError from None
+            raise
 
     def _end(self, done: asyncio.Future[Any], duration: float) -> None:
         if not done.cancelled():
             done.exception()  # read here, because nobody awaits a call that took too long
         self._expected += _SMOOTHING * (duration - self._expected)
+        self._release()
+
+    def _release(self) -> None:
         self._free += 1
         while self._free and (place := self._next_place()):
             self._free -= 1
