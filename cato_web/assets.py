@@ -39,6 +39,7 @@ BUNDLES = {
         "css/code-block.css",
         "css/recall.css",
         "css/recall-item.css",
+        "css/switch.css",
         "css/instructions.css",
         "css/composer.css",
         "css/slash-menu.css",
