@@ -93,7 +93,7 @@ TEMPLATES = [
 def _database(url: str | None) -> dict[str, object]:
     if url is None:
         return {
-            "ENGINE": "django.db.backends.sqlite3",
+            "ENGINE": "cato_web.sqlite",
             "NAME": CATO.server.data_dir / "cato.sqlite3",
             # Deferred transactions that read before they write fail with several writers; WAL does not block readers.
             "OPTIONS": {

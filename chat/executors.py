@@ -1,4 +1,4 @@
-"""Thread pools for database and rendering work of the event loop; their threads keep no database connection."""
+"""Thread pools for database and rendering work of the event loop; their threads give each connection back."""
 
 from __future__ import annotations
 

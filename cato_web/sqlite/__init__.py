@@ -1,0 +1,1 @@
+"""Django's SQLite backend with idle connections that are used again."""
