@@ -13,7 +13,6 @@ from cato_web.mcp.asgi import tools
 from chat import services
 from chat.answers import runner
 from chat.executors import run_in_db_thread, run_in_recall_thread
-from chat.llm.client import load_openai
 from chat.realtime import frames
 from chat.realtime.hub import hub
 
@@ -69,7 +68,6 @@ def _warm_up() -> bool:
     from memory import api as memory
     from memory.api import EmbeddingError, VectorStoreUnavailableError
 
-    load_openai()
     conf = settings.CATO.vector_store
     if not conf.enabled:
         return True

@@ -127,7 +127,7 @@ def test_an_interrupted_answer_keeps_the_received_text_and_shows_the_reason(api_
         ("redirect-307", "redirects to another address (HTTP 307)"),
         ("redirect-308", "redirects to another address (HTTP 308)"),
         ("gzip-bomb", "sends compressed answers, which Cato does not read"),
-        ("error-bomb", "sent more data than an answer may have"),
+        ("error-bomb", "The model's server failed (HTTP 500). Try again."),
         ("line-without-end", "could not be read"),
         ("length-silent", "The model reached its limit before it answered."),
         ("filter-silent", "withheld the answer"),

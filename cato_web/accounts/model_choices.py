@@ -43,7 +43,7 @@ def available_models() -> ModelChoices:
 def _load(model_endpoint: ModelEndpoint) -> ModelChoices:
     host, configured = model_endpoint.host, model_endpoint.model
     try:
-        names = asyncio.run(asyncio.wait_for(client.list_models(model_endpoint), _TIMEOUT))
+        names = client.run(asyncio.wait_for(client.list_models(model_endpoint), _TIMEOUT))
     except (ModelError, TimeoutError):
         error = _("Could not load the model list from %(host)s.") % {"host": host}
         return ModelChoices((), error, host, configured)

@@ -115,12 +115,13 @@ def stop_local(turn_id: uuid.UUID) -> None:
 
 
 async def shutdown() -> None:
-    """Wait up to 10 s for running answers, then interrupt them."""
+    """Wait up to 10 s for running answers, interrupt the rest, and close the connections to the endpoint."""
     if _tasks:
         await asyncio.wait(_tasks, timeout=_SHUTDOWN_GRACE)
     for task in list(_tasks):
         task.cancel()
     await asyncio.gather(*_tasks, return_exceptions=True)
+    await client.close_connections()
 
 
 def _spawn(coroutine: Coroutine[Any, Any, None]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -16,12 +16,14 @@ from chat.errors import ModelError
 from chat.llm import failures
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
-from chat.llm.http import is_timeout, new_http_client
+from chat.llm.http import close_session, new_http_client, post
 from chat.llm.reasoning import ReasoningSplitter
 
 if TYPE_CHECKING:
+    import openai
     from openai import AsyncOpenAI
 
+R = TypeVar("R")
 # The content of a message is text, or a list of parts if it has images.
 Message = dict[str, Any]
 _SLICE_BYTES = 4096  # after so many bytes, other tasks of the event loop run
@@ -34,9 +36,7 @@ async def stream(
     endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = ""
 ) -> AsyncGenerator[StreamChunk, None]:
     """Stream an answer. Raises ModelError, also after the first chunk; errors after a finish reason are ignored."""
-    await asyncio.to_thread(load_openai)
-    import httpx2  # openai's HTTP client, whose errors in the middle of a stream are not wrapped
-    import openai
+    from aiohttp import ClientError
 
     has_begun = finished = False
     failure: ModelError | None = None
@@ -55,8 +55,8 @@ async def stream(
                     yield chunk
     except ModelError as error:
         failure = error
-    except (EventError, httpx2.HTTPError, openai.OpenAIError) as error:
-        failure = _to_model_error(error, replace(endpoint, model=model or endpoint.model), has_begun=has_begun)
+    except (ClientError, TimeoutError, EventError) as error:
+        failure = _stream_failure(error, endpoint.host, has_begun=has_begun)
         failure.__cause__ = error
     reasoning, text = splitter.end()
     if reasoning or text:
@@ -70,20 +70,17 @@ async def _stream_chunks(
 ) -> AsyncGenerator[StreamChunk, None]:
     """Yield the endpoint's events as chunks until `[DONE]`."""
     conf = settings.CATO.llm
-    request = _client(endpoint).chat.completions.with_streaming_response.create(
-        model=model,
-        messages=[],
-        # Not as an argument, whose every part the package would look at: 8 ms of CPU after 40 messages.
-        extra_body={"messages": list(messages)},
-        temperature=conf.temperature,
-        max_tokens=conf.max_tokens,
-        stream=True,
-        stream_options={"include_usage": True},
-    )
+    body = {
+        "model": model,
+        "messages": list(messages),
+        "temperature": conf.temperature,
+        "max_tokens": conf.max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
     reader = EventReader()
-    async with request as response:
-        # Raw events instead of openai's stream: its typed object per token costs more than all further processing.
-        async for received in response.iter_bytes():
+    async with post(endpoint, "/chat/completions", body) as parts:
+        async for received in parts:
             for start in range(0, len(received), _SLICE_BYTES):
                 if start:
                     await asyncio.sleep(0)
@@ -99,6 +96,14 @@ def _to_chunk(event: dict[str, Any]) -> StreamChunk:
     if event.get("error"):
         raise failures.failed_midway()
     return parse_chunk(event)
+
+
+def _stream_failure(error: Exception, host: str, *, has_begun: bool) -> ModelError:
+    if isinstance(error, TimeoutError):
+        return failures.timed_out()
+    if isinstance(error, EventError):
+        return failures.unreadable()
+    return failures.connection_lost(has_begun) if has_begun else failures.unreachable(host)
 
 
 def has_images(messages: Sequence[Message]) -> bool:
@@ -162,17 +167,31 @@ async def _first_model(endpoint: ModelEndpoint) -> str:
     return names[0]
 
 
+def run(call: Coroutine[Any, Any, R]) -> R:
+    """Run a call of this module in an event loop of its own, outside any other, and close its connections."""
+
+    async def run_and_close() -> R:
+        try:
+            return await call
+        finally:
+            await close_connections()
+
+    return asyncio.run(run_and_close())
+
+
+async def close_connections() -> None:
+    """Close the connections of this event loop."""
+    for client in _clients.pop(asyncio.get_running_loop(), {}).values():
+        await client.close()
+    await close_session()
+
+
 def _client(endpoint: ModelEndpoint) -> AsyncOpenAI:
     """Return the client of the endpoint for this event loop, to which its connections belong."""
     clients = _clients.setdefault(asyncio.get_running_loop(), {})
     if endpoint not in clients:
         clients[endpoint] = _new_client(endpoint)
     return clients[endpoint]
-
-
-def load_openai() -> None:
-    """Import the package, which takes most of a second and would block the event loop."""
-    import openai  # noqa: F401
 
 
 def _new_client(endpoint: ModelEndpoint) -> AsyncOpenAI:
@@ -189,14 +208,13 @@ def _new_client(endpoint: ModelEndpoint) -> AsyncOpenAI:
     )
 
 
-def _to_model_error(error: Exception, endpoint: ModelEndpoint, *, has_begun: bool = False) -> ModelError:
-    import httpx2
+def _to_model_error(error: openai.OpenAIError, endpoint: ModelEndpoint) -> ModelError:
     import openai
 
-    if is_timeout(error):
+    if isinstance(error, openai.APITimeoutError):
         return failures.timed_out()
-    if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
-        return failures.connection_lost(has_begun) if has_begun else failures.unreachable(endpoint.host)
+    if isinstance(error, openai.APIConnectionError):
+        return failures.unreachable(endpoint.host)
     if isinstance(error, openai.APIStatusError):
         retry_after = error.response.headers.get("retry-after", "")
         return failures.status_error(error.status_code, retry_after, host=endpoint.host, model=endpoint.model)

@@ -1,64 +1,105 @@
-"""The HTTP client of model endpoints: no cookies, no redirects, and responses of limited size.
+"""HTTP connections to model endpoints: no cookies, no redirects, and responses of limited size.
 
-Its transport is aiohttp, which reads streams with half the CPU time of httpx.
+Answers are streamed by aiohttp: the openai package takes 8 ms to send a request, and more for each event. The package
+lists the models.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
 from chat.llm import failures
+from chat.llm.endpoint import ModelEndpoint
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
     from httpx2 import AsyncClient, Response
 
-CONNECT_TIMEOUT = 10.0  # seconds
+_CONNECT_TIMEOUT = 10.0  # seconds
 _MAX_STREAM_BYTES, _MAX_BODY_BYTES = 200_000_000, 8_000_000
+# A few compressed kB can expand to gigabytes, so compressed responses are rejected.
+_UNCOMPRESSED = {"Accept-Encoding": "identity"}
+_sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, ClientSession] = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def post(endpoint: ModelEndpoint, path: str, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:
+    """Post JSON, and read the response in parts as they arrive; the connection ends with the block.
+
+    Raises ModelError for a status other than 2xx and, while reading, for a response that is too long; TimeoutError and
+    aiohttp's ClientError.
+    """
+    from aiohttp import ClientTimeout
+
+    headers = _UNCOMPRESSED | {"Content-Type": "application/json"}
+    if endpoint.api_key:
+        headers["Authorization"] = f"Bearer {endpoint.api_key}"
+    waiting = ClientTimeout(total=None, connect=_CONNECT_TIMEOUT, sock_read=settings.CATO.llm.timeout_seconds)
+    async with _session().post(
+        f"{endpoint.base_url}{path}",
+        data=json.dumps(body).encode(),
+        headers=headers,
+        timeout=waiting,
+        # A redirect would send the prompt to a host that nobody configured.
+        allow_redirects=False,
+    ) as response:
+        if not 200 <= response.status < 300:
+            retry_after = response.headers.get("retry-after", "")
+            raise failures.status_error(response.status, retry_after, host=endpoint.host, model=body["model"])
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise failures.compressed(endpoint.host)
+        yield _parts(response, endpoint.host)
+
+
+async def _parts(response: ClientResponse, host: str) -> AsyncIterator[bytes]:
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > _MAX_STREAM_BYTES:
+            raise failures.too_long(host)
+        yield part
+
+
+def _session() -> ClientSession:
+    """Return the session of this event loop, to which its connections belong."""
+    from aiohttp import ClientSession, DummyCookieJar, TCPConnector
+
+    loop = asyncio.get_running_loop()
+    if loop not in _sessions:
+        # Each answer being generated has a connection; their number is limited where answers start. A cookie would link
+        # the requests of different people.
+        _sessions[loop] = ClientSession(
+            connector=TCPConnector(limit=0), cookie_jar=DummyCookieJar(), trust_env=True, auto_decompress=False
+        )
+    return _sessions[loop]
+
+
+async def close_session() -> None:
+    """Close the session of this event loop."""
+    session = _sessions.pop(asyncio.get_running_loop(), None)
+    if session is not None:
+        await session.close()
 
 
 def new_http_client() -> AsyncClient:
-    """Return a client for the event loop that first uses it."""
+    """Return an HTTP client for the openai package, for the event loop that first uses it."""
     from httpx2 import AsyncClient, Timeout
-    from httpx_aiohttp.httpx2 import AiohttpTransport
 
     return AsyncClient(
-        transport=AiohttpTransport(client=_new_session),
-        timeout=Timeout(settings.CATO.llm.timeout_seconds, connect=CONNECT_TIMEOUT),
-        # A redirect would send the prompt to a host that nobody configured.
+        timeout=Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT),
         follow_redirects=False,
-        # No cookies, neither here nor in the session of the transport: one client serves everybody, and a cookie would
-        # link the requests of different people.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        # A few compressed kB can expand to gigabytes; the hook rejects responses that are compressed anyway.
-        headers={"Accept-Encoding": "identity"},
+        headers=_UNCOMPRESSED,
         event_hooks={"response": [_limit_response]},
     )
-
-
-def is_timeout(error: BaseException) -> bool:
-    """Return whether this error, or its cause, says that time ran out.
-
-    The transport also calls a connection that was closed a time-out, with aiohttp's error as the cause.
-    """
-    from aiohttp import ClientError
-    from httpx2 import TimeoutException
-
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ClientError | TimeoutError):
-        error, cause = cause, cause.__cause__
-    return isinstance(cause or error, TimeoutError | TimeoutException)
-
-
-def _new_session() -> ClientSession:
-    from aiohttp import ClientSession, DummyCookieJar, TCPConnector
-
-    # Each answer being generated has a connection; their number is limited where answers start.
-    return ClientSession(connector=TCPConnector(limit=0), cookie_jar=DummyCookieJar(), trust_env=True)
 
 
 async def _limit_response(response: Response) -> None:
@@ -69,15 +110,13 @@ async def _limit_response(response: Response) -> None:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise failures.compressed(host)
     source = cast("AsyncByteStream", response.stream)
-    is_answer = response.is_success and response.url.path.endswith("/chat/completions")
-    limit = _MAX_STREAM_BYTES if is_answer else _MAX_BODY_BYTES
 
     class Bounded(AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size = 0
             async for received in source:
                 size += len(received)
-                if size > limit:
+                if size > _MAX_BODY_BYTES:
                     raise failures.too_long(host)
                 yield received
 

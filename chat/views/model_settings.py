@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from django import forms
@@ -117,7 +116,7 @@ def try_model(request: PageRequest) -> HttpResponse:
         model=form.cleaned_data["model"],
     )
     try:
-        result = {"ok": True, "text": asyncio.run(client.test_endpoint(tested))}
+        result = {"ok": True, "text": client.run(client.test_endpoint(tested))}
     except ModelError as error:
         result = {"ok": False, "text": str(error)}
     return render(request, "chat/_endpoint_test.html", result)
@@ -143,7 +142,7 @@ def _list_models(current: ModelEndpoint | None) -> tuple[list[str], str]:
     if current is None:
         return [], ""
     try:
-        return asyncio.run(client.list_models(current)), ""
+        return client.run(client.list_models(current)), ""
     except ModelError as error:
         return [], str(error)
 

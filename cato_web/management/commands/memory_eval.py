@@ -84,7 +84,10 @@ class Command(StoreCommand):
 def _model_rephraser(model_endpoint: ModelEndpoint) -> Iterator[Rephraser]:
     """Return a function that rephrases a passage, or returns None for an empty answer. Raises ModelError."""
     with asyncio.Runner() as runner:
-        yield lambda text: runner.run(_rephrase(model_endpoint, text))
+        try:
+            yield lambda text: runner.run(_rephrase(model_endpoint, text))
+        finally:
+            runner.run(client.close_connections())
 
 
 async def _rephrase(model_endpoint: ModelEndpoint, text: str) -> str | None:
