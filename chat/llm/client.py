@@ -36,8 +36,6 @@ async def stream(
     endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = ""
 ) -> AsyncGenerator[StreamChunk, None]:
     """Stream an answer. Raises ModelError, also after the first chunk; errors after a finish reason are ignored."""
-    from aiohttp import ClientError
-
     has_begun = finished = False
     failure: ModelError | None = None
     splitter = ReasoningSplitter()
@@ -55,7 +53,7 @@ async def stream(
                     yield chunk
     except ModelError as error:
         failure = error
-    except (ClientError, TimeoutError, EventError) as error:
+    except (ConnectionError, TimeoutError, EventError) as error:
         failure = _stream_failure(error, endpoint.host, has_begun=has_begun)
         failure.__cause__ = error
     reasoning, text = splitter.end()

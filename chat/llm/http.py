@@ -34,29 +34,35 @@ _sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, ClientSession] = WeakKey
 async def post(endpoint: ModelEndpoint, path: str, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:
     """Post JSON, and read the response in parts as they arrive; the connection ends with the block.
 
-    Raises ModelError for a status other than 2xx and, while reading, for a response that is too long; TimeoutError and
-    aiohttp's ClientError.
+    Raises ModelError for a status other than 2xx and for a response that is too long, TimeoutError, and ConnectionError if
+    the endpoint cannot be reached or the connection ends early; all of them also while reading.
     """
-    from aiohttp import ClientTimeout
+    from aiohttp import ClientError, ClientTimeout
 
     headers = _UNCOMPRESSED | {"Content-Type": "application/json"}
     if endpoint.api_key:
         headers["Authorization"] = f"Bearer {endpoint.api_key}"
     waiting = ClientTimeout(total=None, connect=_CONNECT_TIMEOUT, sock_read=settings.CATO.llm.timeout_seconds)
-    async with _session().post(
+    request = _session().post(
         f"{endpoint.base_url}{path}",
         data=json.dumps(body).encode(),
         headers=headers,
         timeout=waiting,
         # A redirect would send the prompt to a host that nobody configured.
         allow_redirects=False,
-    ) as response:
-        if not 200 <= response.status < 300:
-            retry_after = response.headers.get("retry-after", "")
-            raise failures.status_error(response.status, retry_after, host=endpoint.host, model=body["model"])
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise failures.compressed(endpoint.host)
-        yield _parts(response, endpoint.host)
+    )
+    try:
+        async with request as response:
+            if not 200 <= response.status < 300:
+                retry_after = response.headers.get("retry-after", "")
+                raise failures.status_error(response.status, retry_after, host=endpoint.host, model=body["model"])
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                raise failures.compressed(endpoint.host)
+            yield _parts(response, endpoint.host)
+    except ClientError as error:
+        if isinstance(error, TimeoutError):
+            raise
+        raise ConnectionError(str(error)) from error
 
 
 async def _parts(response: ClientResponse, host: str) -> AsyncIterator[bytes]:
