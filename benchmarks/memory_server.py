@@ -5,7 +5,9 @@
 Three calls, all POST with JSON bodies, on loopback only: `/memeval/reset` {store}, `/memeval/documents` {store,
 documents}, `/memeval/query` {store, query, k, now}. A store is a space, a document an exchange: it goes through
 `remember_many` and `index_pending` into SQL and a real Chroma server, and is found by the strategy that the chat uses,
-without its gate. Nothing here depends on the benchmark's content.
+without its gate. A store of one conversation belongs to one person, who asks: the standing instructions that were
+recognised in it come first, as in a prompt. In a store of several nobody knows who asks, so none do. Nothing here depends
+on the benchmark's content.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from benchmarks.temporary_store import temporary_store
 
 if TYPE_CHECKING:
     from cato_web.accounts.models import User
+    from chat.instructions.applying import AppliedInstruction
     from memory.models import Space
 
 _NAMESPACE = uuid.UUID("6f1d3a52-1f0a-4c6e-9a53-0c2b6d3d7a10")
@@ -33,6 +36,8 @@ class Stores:
         self._person, self._strategy = person, strategy
         self._spaces: dict[str, Space] = {}
         self._documents: dict[uuid.UUID, str] = {}
+        self._conversations: dict[str, set[str]] = {}
+        self._instructions: dict[str, list[AppliedInstruction]] = {}
 
     def reset(self, name: str) -> dict[str, Any]:
         """Delete the store's content."""
@@ -45,6 +50,7 @@ class Stores:
             while api.erase_forgotten():
                 pass
         self._spaces[name] = Space.objects.create(kind=Space.Kind.GROUP, name=name)
+        self._conversations[name], self._instructions[name] = set(), []
         return {}
 
     def add(self, name: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
@@ -67,10 +73,28 @@ class Stores:
         )
         self._documents |= {row.id: document["id"] for row, document in zip(stored, documents, strict=True)}
         api.index_pending()
+        self._conversations[name] |= {document["conversation"] for document in documents}
+        if len(self._conversations[name]) == 1:
+            self._recognise(name, {row.id: document["user"] for row, document in zip(stored, documents, strict=True)})
         return {"stored": len(stored)}
+
+    def _recognise(self, name: str, messages: dict[uuid.UUID, str]) -> None:
+        """Keep the standing instructions in these messages, by the ids of their exchanges."""
+        from chat.instructions.applying import AppliedInstruction
+        from memory import api
+        from memory.models import Exchange
+
+        space_id = self._spaces[name].pk
+        dates = dict(Exchange.objects.filter(id__in=messages).values_list("id", "timestamp"))
+        for id, message in messages.items():
+            spaces = frozenset({space_id})
+            instruction = api.recall([message], spaces=spaces, keep_query=False, detect_instruction=True).instruction
+            if instruction is not None and instruction.is_certain:
+                self._instructions[name].append(AppliedInstruction(id, space_id, instruction.text, dates[id]))
 
     def search(self, name: str, query: str, k: int, now: str | None) -> dict[str, Any]:
         """Return the ids of the best documents with their scores."""
+        from chat.instructions.applying import choose
         from memory.retrieval.search import rank
 
         ranking = rank(
@@ -80,10 +104,11 @@ class Stores:
             now=_time(now) or datetime.now(UTC),
             strategy_name=self._strategy,
         )
-        return {
-            "ids": [self._documents[result.exchange.id] for result in ranking.results],
-            "scores": [result.score for result in ranking.results],
-        }
+        is_of_one_person = len(self._conversations[name]) == 1
+        standing = choose(self._instructions[name], space_id=self._spaces[name].pk) if is_of_one_person else ()
+        first = [instruction.id for instruction in standing]
+        others = [result.exchange.id for result in ranking.results if result.exchange.id not in first]
+        return {"ids": [self._documents[id] for id in [*first, *others][:k]]}
 
 
 def _time(text: str | None) -> datetime | None:
