@@ -95,6 +95,7 @@ BUNDLES = {
         "js/thread-sync.js",
         "js/author-controls.js",
         "js/recall-panel.js",
+        "js/cited-first.js",
         "js/thinking-timer.js",
     ),
     "js/uploads.js": (

@@ -99,10 +99,9 @@ from memory.models import (
 )
 from memory.retrieval import get_strategy, strategy_names
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction
-from memory.retrieval.passages import group_adjacent
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter
-from memory.retrieval.recall_log import RecalledItem, delete_recall_log, log_recall, recall_rate, recalled_for
+from memory.retrieval.recall_log import RecalledPassage, delete_recall_log, log_recall, recall_rate, recalled_for
 from memory.retrieval.search import MAX_RESULTS, SearchResults, recall, search
 from memory.retrieval.topics import get_relevant_context, related_threads, search_by_topic
 from memory.retrieval.tuning.calibration import (
@@ -187,6 +186,6 @@ from memory.utils.stored_files import delete_after_commit, delete_file_on_rollba
 from memory.views.administration.shared import space_label
 from memory.views.document_rows import UploadChip, document_row
 from memory.views.documents import upload_limits
-from memory.views.forms import format_metadata, parse_metadata, parse_space, space_choices
+from memory.views.forms import format_metadata, parse_metadata, parse_passage, parse_space, space_choices
 from memory.views.http import PageRequest, admin_required
 from memory.views.links import document_url, exchange_url, passage_url

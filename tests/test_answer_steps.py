@@ -233,7 +233,7 @@ def test_a_prepared_answer_can_cite_what_was_recalled(person):
     assert stored.user_message in new["content"]
     assert new["content"].endswith(one.message)
     assert partial == {"role": "assistant", "content": "Half"}
-    assert (prepared.citations.turn_id, prepared.citations.count) == (one.id, 1)
+    assert (prepared.citations.turn_id, list(prepared.citations.sources)) == (one.id, [1])
     one.refresh_from_db()
     assert one.state == State.ANSWERING
     assert one.revision == prepared.revision == 4
@@ -248,7 +248,7 @@ def test_without_injected_context_nothing_can_be_cited(person, configure):
     configure(inject_context=False)
     prepared = prepare(waiting(thread(person)), hit(stored))
     assert prepared.messages[-1]["content"] == "Where is the key?"
-    assert prepared.citations.count == 0
+    assert not prepared.citations.is_quoted
     assert RecallLogEntry.objects.exists()
 
 

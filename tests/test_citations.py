@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from chat.rendering.blocks import GrowingAnswer, render_blocks
-from chat.rendering.citations import Citations
+from chat.rendering.citations import Citations, Source
 from memory.documents.queries import list_chunks
 from memory.models import RecallLogEntry
 from memory.retrieval.passages import build_passages, group_adjacent
@@ -24,8 +24,12 @@ HANDBOOK = "\n\n".join(
 )
 
 
+def citations(count: int = 2) -> Citations:
+    return Citations(TURN, {number: Source(uuid.UUID(int=number), None) for number in range(1, count + 1)})
+
+
 def html(text: str, count: int = 2) -> str:
-    return "".join(render_blocks(text, Citations(TURN, count)))
+    return "".join(render_blocks(text, citations(count)))
 
 
 def test_a_citation_links_to_its_passage():
@@ -54,9 +58,9 @@ def test_without_recall_numbers_are_plain_text():
 
 def test_a_growing_answer_renders_the_same_citations_as_the_complete_one():
     text = "First [1].\n\nSecond [2] and [9].\n\n- third [1]\n"
-    growing = GrowingAnswer(citations=Citations(TURN, 2))
+    growing = GrowingAnswer(citations=citations())
     drawn = [block for char in text for block in growing.feed(char)] + growing.close()
-    assert drawn == render_blocks(text, Citations(TURN, 2))
+    assert drawn == render_blocks(text, citations())
 
 
 @pytest.fixture

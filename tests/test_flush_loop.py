@@ -66,7 +66,7 @@ def running_stream(text: str) -> AnswerStream:
     """Return a running answer stream with this text."""
     job = AnswerJob(Turn(thread=Thread(), attempt=1))
     stream = STREAMS[job.turn_id] = AnswerStream(job)
-    stream.start(PreparedAnswer([], 1, Citations(job.turn_id, 0)))
+    stream.start(PreparedAnswer([], 1, Citations(job.turn_id)))
     stream.feed(StreamChunk(text))
     return stream
 

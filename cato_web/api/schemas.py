@@ -322,10 +322,14 @@ class Threads(ResponseModel):
 
 
 class Passage(ResponseModel):
-    """A recalled passage of an answer, with the number by which the answer cites it."""
+    """A recalled passage of an answer, with the number by which the answer cites it.
+
+    Adjacent chunks of a document are one passage: `exchange_ids` has all of them, the best hit first.
+    """
 
     number: int
     exchange_id: uuid.UUID
+    exchange_ids: list[uuid.UUID]
     is_cited: bool
     similarity: float | None
     score: float

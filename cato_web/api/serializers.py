@@ -13,9 +13,11 @@ from django.utils import timezone
 from cato_web.api import schemas
 from chat.instructions.applying import AppliedInstruction, applied_to
 from chat.models import Thread, Turn
+from chat.rendering.blocks import render_blocks
 from chat.rendering.citations import cited_numbers
+from chat.rows.sources import citations_of
 from memory import api as memory
-from memory.api import Document, DocumentStatus, Exchange, ExchangeView, Hit, RecalledItem, VersionStatus
+from memory.api import Document, DocumentStatus, Exchange, ExchangeView, Hit, RecalledPassage, VersionStatus
 
 
 def serialize_exchanges(rows: Sequence[Exchange]) -> list[schemas.Exchange]:
@@ -128,11 +130,11 @@ def _document(state: DocumentStatus, row: Document) -> dict[str, Any]:
 
 def _turn(
     turn: Turn,
-    recalled: Sequence[RecalledItem],
+    recalled: Sequence[RecalledPassage],
     states: Mapping[uuid.UUID, str],
     instructions: Mapping[str, AppliedInstruction],
 ) -> schemas.Turn:
-    cited = cited_numbers(turn.answer, max((item.rank for item in recalled), default=0))
+    cited = cited_numbers(render_blocks(turn.answer, citations_of(turn.id, recalled))) if recalled else []
     error = schemas.ErrorBody(code=turn.error_code, message=turn.error) if turn.error else None
     return schemas.Turn(
         id=turn.id,
@@ -151,7 +153,7 @@ def _turn(
         memory=states.get(turn.effective_exchange_id, "") if turn.effective_exchange_id else "",
         created_at=turn.created_at,
         completed_at=turn.completed_at,
-        sources=[_source(item, item.rank in cited) for item in recalled],
+        sources=[_source(passage, passage.number in cited) for passage in recalled],
         instructions=[
             schemas.Instruction(id=row.id, space_id=row.space_id, text=row.text, created_at=row.created_at)
             for id in turn.applied_instructions
@@ -160,20 +162,21 @@ def _turn(
     )
 
 
-def _source(item: RecalledItem, is_cited: bool) -> schemas.Passage:
-    exchange = item.exchange
+def _source(passage: RecalledPassage, is_cited: bool) -> schemas.Passage:
+    exchange = passage.exchange
     return schemas.Passage(
-        number=item.rank,
-        exchange_id=item.exchange_id,
+        number=passage.number,
+        exchange_id=passage.exchange_id,
+        exchange_ids=list(passage.exchange_ids),
         is_cited=is_cited,
-        similarity=item.similarity if exchange else None,
-        score=item.score,
-        strategy=item.strategy,
-        reason=item.explanation if exchange else "",
-        is_forgotten=item.is_forgotten,
+        similarity=passage.similarity if exchange else None,
+        score=passage.score,
+        strategy=passage.strategy,
+        reason=passage.explanation if exchange else "",
+        is_forgotten=passage.is_forgotten,
         who=exchange.owner_name if exchange else "",
         timestamp=exchange.timestamp if exchange else None,
-        user_message=exchange.user_message if exchange else "",
-        assistant_message=exchange.assistant_message if exchange else "",
+        user_message=passage.message,
+        assistant_message=passage.answer,
         source_file=exchange.source_file if exchange else "",
     )

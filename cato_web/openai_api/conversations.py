@@ -18,7 +18,7 @@ from chat.answers import runner
 from chat.models import Thread, Turn
 from chat.services import ThreadOptions
 from memory import api as memory
-from memory.api import RecalledItem, count_message, excerpt
+from memory.api import RecalledPassage, count_message, excerpt
 
 _KEY_NAMESPACE = uuid.UUID("5f0c1b1e-0e39-5a3c-8c2b-6d7a1f3f9e52")
 _EXCERPT_LENGTH = 240
@@ -59,7 +59,7 @@ def load_result(person_id: uuid.UUID, turn: Turn) -> AnswerResult:
     """Load the finished answer of a turn. Raises NotFoundError if the user cannot read it any more."""
     turn = access.get_turn(person_id, turn.thread_id, turn.id)
     recalled = memory.recalled_for([turn.id], spaces=memory.readable_space_ids(person_id)).get(turn.id, [])
-    return AnswerResult(turn, [_recalled_fields(item) for item in recalled])
+    return AnswerResult(turn, [_recalled_fields(passage) for passage in recalled])
 
 
 def _thread_from_header(person_id: uuid.UUID, name: str | None) -> Thread | None:
@@ -83,13 +83,17 @@ def _client_key(person_id: uuid.UUID, name: str | None) -> uuid.UUID:
     return uuid.uuid5(_KEY_NAMESPACE, f"{person_id}/{name}") if name else uuid.uuid4()
 
 
-def _recalled_fields(item: RecalledItem) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": str(item.exchange_id), "number": item.rank, "similarity": item.similarity}
-    if item.exchange is None:
+def _recalled_fields(passage: RecalledPassage) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": str(passage.exchange_id),
+        "number": passage.number,
+        "similarity": passage.similarity,
+    }
+    exchange = passage.exchange
+    if exchange is None:
         return row
-    exchange = item.exchange
     return row | {
-        "excerpt": excerpt(f"{exchange.user_message}\n{exchange.assistant_message}", _EXCERPT_LENGTH),
+        "excerpt": excerpt(f"{passage.message}\n{passage.answer}", _EXCERPT_LENGTH),
         "who": exchange.owner_name,
         "said_at": exchange.timestamp.isoformat(),
         "source": exchange.source_file or exchange.source,

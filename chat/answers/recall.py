@@ -20,16 +20,16 @@ from chat.llm.prompts import PromptHistory, build_prompt, fit_history, history_t
 from chat.models import Thread, ThreadSession, Turn, load_images
 from chat.rendering.citations import Citations
 from chat.rows.recall import session_title
+from chat.rows.sources import citations_of
 from memory import api as memory
 from memory.api import (
     Exchange,
     Hit,
-    RecalledItem,
+    RecalledPassage,
     RecallFilter,
     SearchResults,
     SpaceIds,
     build_prompt_context,
-    group_adjacent,
 )
 
 _MAX_TURNS = 500
@@ -57,7 +57,7 @@ class PreparedAnswer:
     revision: int
     citations: Citations
     note: str = ""
-    recalled: tuple[RecalledItem, ...] = ()
+    recalled: tuple[RecalledPassage, ...] = ()
     titles: dict[uuid.UUID, str] = field(default_factory=dict)
     instructions: tuple[AppliedInstruction, ...] = ()
     has_instruction: bool = False
@@ -130,7 +130,7 @@ def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> Prep
     if standing:
         history = _fit(turn, history, standing)
     hits = tuple(hit for hit in results.results if hit.exchange.id in check.findable_ids)
-    items = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
+    passages = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
     conf = settings.CATO.vector_store
     prompt_context = build_prompt_context(hits, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     return PreparedAnswer(
@@ -143,9 +143,9 @@ def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> Prep
             partial_answer=turn.answer,
         ),
         revision,
-        Citations(turn.id, len(group_adjacent(hits)) if prompt_context else 0),
+        citations_of(turn.id, passages, is_quoted=bool(prompt_context)),
         results.note,
-        tuple(items),
+        tuple(passages),
         check.titles,
         check.instructions,
         has_instruction,

@@ -34,6 +34,7 @@ from chat.models import Turn
 from chat.realtime import frames, watchdog
 from chat.realtime.hub import hub, publish
 from chat.realtime.messages import Frame
+from chat.rows.sources import summary_row
 from chat.rows.turns import ActiveTurn, TurnDetails
 from chat.threads import titles
 from chat.turns import posting
@@ -307,6 +308,7 @@ def _finished_frames(
         has_blocks=stream.has_blocks,
         last_blocks=blocks,
         last_reasoning=reasoning,
+        summary=summary_row(turn, stream.citations, stream.cited) if stream.recalled_ids and stream.citations else None,
     )
 
 

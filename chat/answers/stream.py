@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Sequence
 
 from django.conf import settings
 
@@ -16,6 +17,7 @@ from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.messages import Frame
 from chat.rendering.blocks import GrowingAnswer
+from chat.rendering.citations import Citations
 from chat.turns.posting import Successors
 from memory.api import clean_text
 
@@ -70,8 +72,9 @@ class AnswerStream:
     def start(self, prepared: PreparedAnswer) -> None:
         """Set the prepared state; from now on this stream writes the row."""
         self.revision = prepared.revision
-        self.recalled_ids = [item.exchange_id for item in prepared.recalled]
-        self._renderer.citations = prepared.citations
+        self.recalled_ids = [id for passage in prepared.recalled for id in passage.exchange_ids]
+        # The text of an answer that is resumed cites the passages of this prompt, too.
+        self._renderer = GrowingAnswer(self.text, prepared.citations)
         self.saved_at = time.monotonic()
         self.has_started = True
 
@@ -92,6 +95,16 @@ class AnswerStream:
             self.text = self.text[: self._max_chars]
         if len(self.text) >= self._max_chars or self._received_chars > self._max_chars + _MAX_REASONING:
             self.is_full, self.finish_reason = True, Turn.FinishReason.LENGTH
+
+    @property
+    def citations(self) -> Citations | None:
+        """The recalled passages, None before the start."""
+        return self._renderer.citations
+
+    @property
+    def cited(self) -> Sequence[int]:
+        """The numbers of the passages that the rendered blocks cite, in order."""
+        return self._renderer.cited
 
     @property
     def has_unrendered_text(self) -> bool:

@@ -15,6 +15,7 @@ from chat.models import Image, Thread, Turn
 from chat.realtime.messages import Frame, ListChanges
 from chat.realtime.presence import PresentUser
 from chat.rows.sidebar import thread_groups, thread_links
+from chat.rows.sources import RecallSummaryRow
 from chat.rows.turns import (
     THINKING,
     ActiveTurn,
@@ -124,15 +125,22 @@ def answer_finished(
     has_blocks: bool,
     last_blocks: Sequence[str] = (),
     last_reasoning: str = "",
+    summary: RecallSummaryRow | None = None,
 ) -> tuple[Frame, Frame]:
     """Return a frame with the last reasoning and blocks of a finished answer, and a frame with its footer.
 
     `details` are those of the footer; None if they have to be read. `active` is the turn that runs now, if any.
-    `has_blocks`: the answer has any, published before or not.
+    `has_blocks`: the answer has any, published before or not. `summary` is that of what was recalled, None if nothing
+    was.
     """
     row = turn_row(turn, details or read_footer_details(turn.thread, [turn])[turn.id], has_blocks=has_blocks)
     reasoning = _reasoning(turn.id, last_reasoning) if last_reasoning else ""
-    last = {"turn": row, "finished": mark_safe("".join(last_blocks)), "reasoning": mark_safe(reasoning)}
+    last = {
+        "turn": row,
+        "finished": mark_safe("".join(last_blocks)),
+        "reasoning": mark_safe(reasoning),
+        "summary": summary,
+    }
     end = Frame(turn.thread_id, render_to_string("chat/frames/answer_finished.html", last), turn.id, turn.revision)
     return end, _footer(turn, {"turn": row, "has_button": True, "active": active})
 

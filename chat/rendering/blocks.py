@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 
 from chat.rendering.block_splitting import Block, Splitter
-from chat.rendering.citations import Citations
+from chat.rendering.citations import Citations, cited_numbers
 from chat.rendering.markdown import render, render_open_code, render_plain
 
 # A longer open block is sent as plain text in segments of this size.
@@ -32,6 +32,8 @@ class GrowingAnswer:
     def __init__(self, text: str = "", citations: Citations | None = None) -> None:
         self.citations = citations
         self.has_finished = False
+        # The numbers of the passages that the finished blocks cite, in order.
+        self.cited: list[int] = []
         self._splitter = Splitter()
         self._line = ""
         self._segmented = 0  # characters of the open block that were returned in segments
@@ -108,7 +110,9 @@ class GrowingAnswer:
         if blocks:
             self._segmented, self._rendered = 0, (0, "")
         self._markdown_left -= sum(len(block.head) + len(block.text) + _BLOCK_WEIGHT for block in blocks)
-        return [self._render(block) for block in blocks]
+        finished = [self._render(block) for block in blocks]
+        self.cited += [number for number in cited_numbers(finished) if number not in self.cited]
+        return finished
 
     def _render(self, block: Block) -> str:
         html = render(block.head + block.text, self.citations, block.number)

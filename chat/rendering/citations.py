@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -16,28 +17,38 @@ from markdown_it.utils import EnvType, OptionsDict
 
 # [3] and [1, 4], unless they are Markdown links, references or definitions.
 _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?![(\[:])")
+# A citation in rendered HTML, in which neither text nor attributes can contain a start tag.
+_LINKED = re.compile(r'<a class="citation" [^>]*?data-source="(\d+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A recalled passage as the source of an answer, with its date; None if it is forgotten or not readable."""
+
+    exchange_id: uuid.UUID
+    at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Citations:
-    """The passages that a turn's answer can cite: those numbered from 1 to `count`."""
+    """The recalled passages of a turn by their numbers; `is_quoted`: they are in the prompt, so the answer can cite them."""
 
     turn_id: uuid.UUID
-    count: int
+    sources: Mapping[int, Source] = field(default_factory=dict)
+    is_quoted: bool = True
 
     def link(self, number: int) -> str:
         """Return the link of a citation; a number without a passage is marked as unknown."""
-        if not 1 <= number <= self.count:
+        if number not in self.sources:
             title = _("No passage has this number")
             return f'<span class="citation citation--unknown" title="{title}">[{number}]</span>'
         url, title = reverse("citation", args=[self.turn_id, number]), _("Passage %(number)s") % {"number": number}
-        return f'<a class="citation" href="{url}" title="{title}">{number}</a>'
+        return f'<a class="citation" href="{url}" title="{title}" data-source="{number}">{number}</a>'
 
 
-def cited_numbers(answer: str, count: int) -> list[int]:
-    """Return the distinct numbers from 1 to `count` that the answer cites, in order."""
-    numbers = (int(number) for match in _CITED.finditer(answer) for number in match[1].split(","))
-    return list(dict.fromkeys(number for number in numbers if 1 <= number <= count))
+def cited_numbers(blocks: Iterable[str]) -> list[int]:
+    """Return the distinct numbers of the passages that these rendered blocks of an answer cite, in order."""
+    return list(dict.fromkeys(int(number) for html in blocks for number in _LINKED.findall(html)))
 
 
 def cite_plugin(md: MarkdownIt) -> None:
@@ -48,7 +59,8 @@ def cite_plugin(md: MarkdownIt) -> None:
 
 def _parse(state: StateInline, silent: bool) -> bool:
     citations: Citations | None = state.env.get("citations")
-    match = _CITED.match(state.src, state.pos) if citations is not None and citations.count else None
+    has_sources = citations is not None and citations.is_quoted and citations.sources
+    match = _CITED.match(state.src, state.pos) if has_sources else None
     if match is None:
         return False
     if not silent:

@@ -22,7 +22,7 @@ from memory.api import (
     ExchangeFeedback,
     ExchangeView,
     Hit,
-    RecalledItem,
+    RecalledPassage,
     excerpt,
     exchange_url,
     feedback_for_exchanges,
@@ -118,7 +118,7 @@ def item_row(
     """Return a row; `exchange` is None if it was forgotten or is not readable any more."""
     text = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
     is_readable = exchange is not None
-    key = exchange.id if exchange else exchange_id or uuid.UUID(int=0)
+    key = exchange_id or (exchange.id if exchange else uuid.UUID(int=0))
     return RecallItemRow(
         number=number,
         exchange_id=key,
@@ -140,24 +140,24 @@ def item_row(
     )
 
 
-def recalled_rows(items: Sequence[RecalledItem], titles: Mapping[uuid.UUID, str]) -> list[RecallItemRow]:
-    """Return the rows of a turn's recalled exchanges for all readers of the thread."""
-    subjects = _subject_rows(items)
+def recalled_rows(passages: Sequence[RecalledPassage], titles: Mapping[uuid.UUID, str]) -> list[RecallItemRow]:
+    """Return the rows of a turn's recalled passages for all readers of the thread."""
+    subjects = _subject_rows(passages)
     return [
         item_row(
-            number=item.rank,
-            exchange=item.exchange,
-            similarity=item.similarity,
-            explanation=item.explanation,
+            number=passage.number,
+            exchange=replace(passage.exchange, user_message=passage.message) if passage.exchange else None,
+            similarity=passage.similarity,
+            explanation=passage.explanation,
             titles=titles,
-            exchange_id=item.exchange_id,
-            subject=subjects.get(item.exchange_id),
+            exchange_id=passage.exchange_id,
+            subject=subjects.get(passage.exchange_id),
         )
-        for item in items
+        for passage in passages
     ]
 
 
-def _subject_rows(items: Iterable[RecalledItem]) -> dict[uuid.UUID, SubjectRow]:
+def _subject_rows(items: Iterable[RecalledPassage]) -> dict[uuid.UUID, SubjectRow]:
     """Return the relations of readable items on the same subject."""
     readable = {item.exchange_id: item for item in items if item.exchange}
     rows: dict[uuid.UUID, SubjectRow] = {}
@@ -165,38 +165,49 @@ def _subject_rows(items: Iterable[RecalledItem]) -> dict[uuid.UUID, SubjectRow]:
     for item in readable.values():
         later = readable.get(item.later_id) if item.later_id else None
         if later is not None and later.exchange is not None:
-            rows[item.exchange_id] = SubjectRow(later.rank, later.exchange.timestamp)
-            earlier[later.exchange_id].append(item.rank)
-    return rows | {id: SubjectRow(earlier_numbers=", ".join(map(str, sorted(ranks)))) for id, ranks in earlier.items()}
+            rows[item.exchange_id] = SubjectRow(later.number, later.exchange.timestamp)
+            earlier[later.exchange_id].append(item.number)
+    return rows | {
+        id: SubjectRow(earlier_numbers=", ".join(map(str, sorted(numbers)))) for id, numbers in earlier.items()
+    }
 
 
 def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
     """Return the rows of this turn's recall panel for one person, with feedback and links to forget."""
     recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id))
     titles = thread_titles_of_recalled(recalled)
-    items = recalled.get(turn.id, [])
-    exchanges = Exchange.objects.in_bulk([item.exchange_id for item in items if item.exchange])
+    passages = recalled.get(turn.id, [])
+    # The exchanges of each passage that are readable, that of the best hit first.
+    readable_ids = {exchange.id for passage in passages for exchange in passage.exchanges}
+    parts = {p.exchange_id: [id for id in p.exchange_ids if id in readable_ids] for p in passages}
+    exchanges = Exchange.objects.in_bulk(readable_ids)
     feedback = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
-    rows = recalled_rows(items, titles)
-    later_ids = {item.exchange_id: item.later_id for item in items}
+    rows = recalled_rows(passages, titles)
+    later_ids = {passage.exchange_id: passage.later_id for passage in passages}
     decisions = memory.decisions_of(person_id, exchanges) if any(row.subject for row in rows) else {}
     superseding = {later for (later, _earlier), is_confirmed in decisions.items() if is_confirmed}
 
     def add_actions(row: RecallItemRow) -> RecallItemRow:
-        exchange = exchanges.get(row.exchange_id)
-        if exchange is None:
+        if not parts[row.exchange_id]:
             return row
+        exchange, *others = (exchanges[id] for id in parts[row.exchange_id])
         dom_id = f"turn-{turn.id}-r{row.exchange_id}"
-        query = urlencode({"at": dom_id, "next": f"{reverse('recalled_exchanges', args=[turn.id])}#{dom_id}"})
+        also = {"also": [other.id for other in others]}
+        query = urlencode(
+            {"at": dom_id, "next": f"{reverse('recalled_exchanges', args=[turn.id])}#{dom_id}"} | also, doseq=True
+        )
         later_id = later_ids[exchange.id] if row.subject and row.subject.later_number else None
         is_confirmed = decisions.get((later_id, exchange.id)) if later_id else exchange.id in superseding or None
-        can_forget = access.can_forget(person_id, exchange, is_administrator=is_administrator)
+        can_forget = all(
+            access.can_forget(person_id, part, is_administrator=is_administrator) for part in (exchange, *others)
+        )
+        forget_url = reverse("forget_exchange", args=[exchange.id])
         return replace(
             row,
             feedback=feedback[exchange.id],
             dom_id=dom_id,
             feedback_url=f"{reverse('feedback', args=[exchange.id])}?{query}",
-            forget_url=reverse("forget_exchange", args=[exchange.id]) if can_forget else "",
+            forget_url=f"{forget_url}?{urlencode(also, doseq=True)}".rstrip("?") if can_forget else "",
             decision={None: "", True: "confirmed", False: "rejected"}[is_confirmed],
             supersession_url=f"{reverse('supersession', args=[exchange.id, later_id])}?{query}" if later_id else "",
         )
@@ -214,9 +225,9 @@ def _location(exchange: ExchangeView | None, titles: Mapping[uuid.UUID, str]) ->
     return exchange.source_file or pgettext("in a place", "a note")
 
 
-def thread_titles_of_recalled(recalled: dict[uuid.UUID, list[RecalledItem]]) -> dict[uuid.UUID, str]:
+def thread_titles_of_recalled(recalled: dict[uuid.UUID, list[RecalledPassage]]) -> dict[uuid.UUID, str]:
     """Return the thread titles of recalled exchanges."""
-    return thread_titles(item.exchange for items in recalled.values() for item in items if item.exchange)
+    return thread_titles(passage.exchange for panel in recalled.values() for passage in panel if passage.exchange)
 
 
 def thread_titles(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:

@@ -12,7 +12,6 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
@@ -21,18 +20,14 @@ from chat.instructions.applying import AppliedInstruction, applied_to
 from chat.llm.failures import cut_off_note
 from chat.models import Image, Thread, Turn, load_images
 from chat.rendering.blocks import GrowingAnswer, render_blocks
-from chat.rendering.citations import Citations
+from chat.rendering.citations import Citations, cited_numbers
 from chat.rows.instructions import AppliedRow, applied_rows
-from chat.rows.recall import RecallItemRow, recalled_rows, thread_titles_of_recalled
+from chat.rows.recall import recalled_rows, thread_titles_of_recalled
+from chat.rows.sources import RecallPanelRow, citations_of, panel_row, summary_row
 from memory import api as memory
-from memory.api import MemoryState, RecalledItem, Space, day_of_this_year, format_date, format_number
+from memory.api import MemoryState, RecalledPassage, Space, format_number
 
 THINKING = gettext_noop("Thinking…")
-_RECALL_NOTES = {
-    Turn.RECALL_SKIPPED: gettext_noop("Recall timed out; answered without memory"),
-    "failed": gettext_noop("Recall failed; answered without memory"),
-    "words": gettext_noop("Search index unavailable; recalled by keyword only"),
-}
 _MEMORY_TEXTS = {
     "remembering": gettext_noop("Remembering…"),
     "remembered": gettext_noop("Remembered"),
@@ -41,16 +36,6 @@ _MEMORY_TEXTS = {
     "forgotten": gettext_noop("Forgotten"),
     "off": gettext_noop("Not remembered"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RecallSummaryRow:
-    """The recall panel of a turn."""
-
-    count: int
-    date_range_text: str
-    note: str
-    items: Sequence[RecallItemRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +105,7 @@ class TurnRow:
     forget_url: str
     forgotten_note: str
     forgotten_at: datetime | None
-    recalled: RecallSummaryRow | None
+    recalled: RecallPanelRow | None
     instructions: Sequence[AppliedRow]
     offer_url: str
 
@@ -158,7 +143,7 @@ class TurnDetails:
     """
 
     images: Sequence[Image] = ()
-    recalled: Sequence[RecalledItem] = ()
+    recalled: Sequence[RecalledPassage] = ()
     titles: Mapping[uuid.UUID, str] = field(default_factory=dict)
     memory_state: MemoryState | None = None
     branch: BranchRow | None = None
@@ -251,14 +236,15 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
 
     Where only the presence of the answer matters, `has_blocks` saves rendering it.
     """
+    citations = citations_of(turn.id, details.recalled)
     if has_blocks is None:
-        citations = Citations(turn.id, max((item.rank for item in details.recalled), default=0))
         blocks, segments, open_html = _answer_html(turn, citations)
     else:
         blocks, segments, open_html = ["…"] if has_blocks else [], [], ""
     is_finished = not turn.is_running and turn.state != Turn.State.QUEUED
     memory_state = details.memory_state or MemoryState("")
     state = "" if turn.is_running else memory_state.name
+    summary = summary_row(turn, citations, cited_numbers(blocks))
     url_args = [turn.thread_id, turn.id]
     return TurnRow(
         id=turn.id,
@@ -295,7 +281,7 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         else "",
         forgotten_note=_("by %(name)s") % {"name": memory_state.forgotten_by} if memory_state.forgotten_by else "",
         forgotten_at=memory_state.forgotten_at,
-        recalled=_recalled_row(turn, details.recalled, details.titles),
+        recalled=panel_row(summary, recalled_rows(details.recalled, details.titles)),
         instructions=applied_rows(turn, details.instructions) if details.instructions else (),
         offer_url=reverse("instruction_offer", args=[turn.id]) if turn.has_instruction else "",
     )
@@ -360,24 +346,3 @@ def _note(turn: Turn) -> str:
     if turn.state == Turn.State.COMPLETE:
         return cut_off_note(turn.finish_reason)
     return turn.error if turn.state == Turn.State.FAILED else ""
-
-
-def _recalled_row(
-    turn: Turn, recalled: Sequence[RecalledItem], titles: Mapping[uuid.UUID, str]
-) -> RecallSummaryRow | None:
-    note = _(_RECALL_NOTES[turn.recall_note]) if turn.recall_note in _RECALL_NOTES else ""
-    if not recalled and not note:
-        return None
-    times = [item.exchange.timestamp for item in recalled if item.exchange]
-    items = recalled_rows(recalled, titles)
-    return RecallSummaryRow(len(recalled), _date_range_text(times), note, items)
-
-
-def _date_range_text(times: list[datetime]) -> str:
-    """Return e.g. "from 9 Oct to 2 Nov", with the years if they are not the current one."""
-    if not times:
-        return ""
-    now = timezone.now()
-    first, last = (day_of_this_year(t) if t.year == now.year else format_date(t) for t in (min(times), max(times)))
-    span = _("from %(first)s") if first == last else _("from %(first)s to %(last)s")
-    return span % {"first": first, "last": last}

@@ -18,7 +18,7 @@ from chat import access, services
 from chat.models import Turn
 from chat.realtime.sync import WINDOW
 from memory import api as memory
-from memory.api import SOURCES, Exchange, PageRequest, feedback_for_exchanges, locations_of, passage_url
+from memory.api import SOURCES, Exchange, PageRequest, feedback_for_exchanges, locations_of, parse_passage, passage_url
 
 _FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")
 _IN_THREAD = gettext_noop("The text stays in the thread.")
@@ -70,23 +70,28 @@ def turn_url(turn: Turn) -> str:
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
-    """Ask for confirmation, then forget the exchange."""
-    exchange = access.exchange_to_forget(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    """Ask for confirmation, then forget the exchange, or all chunks of a passage (parameter `also`)."""
+    person, ids = request.user, parse_passage(request, exchange_id)
+    exchange, *_others = (
+        access.exchange_to_forget(person.pk, id, is_administrator=person.is_administrator) for id in ids
+    )
     back_url = _next(request, reverse("exchange", args=[exchange_id]))
     if request.method == "GET":
+        query = urlencode({"next": back_url, "also": ids[1:]}, doseq=True)
         return render(
             request,
             "memory/confirm.html",
             {
                 "section": "thread",
-                "question": _("Forget this exchange?"),
+                "question": _("Forget this passage?") if len(ids) > 1 else _("Forget this exchange?"),
                 "act": _("Forget it"),
                 "consequence": f"{_(_FORGOTTEN)} {_(_remaining_text_note(exchange))}",
-                "action": f"{reverse('forget_exchange', args=[exchange_id])}?{urlencode({'next': back_url})}",
+                "action": f"{reverse('forget_exchange', args=[exchange_id])}?{query}",
                 "back_url": back_url,
             },
         )
-    services.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    for id in ids:
+        services.forget_exchange(person.pk, id, is_administrator=person.is_administrator)
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
     readable = Turn.objects.filter(thread__in=access.readable_threads(request.user.pk))
     turn = readable.filter(id=exchange.turn_id).first() if exchange.turn_id else None

@@ -148,7 +148,7 @@ def citation(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpRespo
     recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id)).get(
         turn.id, []
     )
-    passage = [item for item in recalled if item.rank == number]
+    passage = [item for item in recalled if item.number == number]
     if not passage:
         raise NotFoundError
     exchange = next((item.exchange for item in passage if item.exchange), None)

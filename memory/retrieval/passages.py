@@ -39,11 +39,13 @@ class Passage:
 
     @property
     def text(self) -> str:
-        """Return the joined text of the chunks; text shared by neighbours appears once."""
+        """Return the joined text of the chunks; text shared by neighbours appears once, and gaps are marked."""
         joined = ""
         for previous, piece in zip([None, *self.pieces], self.pieces, strict=False):
             shared = max(0, previous.location.end - piece.location.start) if previous else 0
-            joined += (piece.location.separator if previous and not shared else "") + piece.text[shared:]
+            is_gap = previous is not None and piece.location.index > previous.location.index + 1
+            separator = "\n…\n" if is_gap else piece.location.separator
+            joined += (separator if previous and not shared else "") + piece.text[shared:]
         return joined
 
     @property
@@ -72,7 +74,14 @@ def group_adjacent(results: Iterable[Hit]) -> list[list[Hit]]:
 
 def build_passages(results: Sequence[Hit]) -> list[Passage]:
     """Group the hits into numbered passages, without widening them."""
-    return [_build_passage(number, group) for number, group in enumerate(group_adjacent(results), start=1)]
+    groups = enumerate(group_adjacent(results), start=1)
+    return [build_passage(number, [result.exchange for result in group]) for number, group in groups]
+
+
+def build_passage(number: int, exchanges: Sequence[ExchangeView]) -> Passage:
+    """Return the passage with this number that consists of one exchange, or of several chunks of a document."""
+    pieces = [QuotedChunk(exchange.location, exchange.user_message) for exchange in exchanges if exchange.location]
+    return Passage(number, exchanges[0], sorted(pieces, key=lambda piece: piece.location.index))
 
 
 def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
@@ -103,8 +112,3 @@ def _is_adjacent(result: Hit, group: Sequence[Hit]) -> bool:
         return False
     keys = {(r.exchange.location.version_id, r.exchange.location.index) for r in group if r.exchange.location}
     return any((location.version_id, location.index + step) in keys for step in (-1, 1))
-
-
-def _build_passage(number: int, group: Sequence[Hit]) -> Passage:
-    pieces = [QuotedChunk(r.exchange.location, r.exchange.user_message) for r in group if r.exchange.location]
-    return Passage(number, group[0].exchange, sorted(pieces, key=lambda piece: piece.location.index))

@@ -5,34 +5,61 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from memory.documents.locations import locations_of
 from memory.models import Exchange, RecallLogEntry
-from memory.retrieval.passages import group_adjacent
+from memory.retrieval.passages import build_passage, group_adjacent
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces.access import SpaceIds, in_spaces
 
+_MAX_REASON = 300  # characters
+
 
 @dataclass(frozen=True, slots=True)
-class RecalledItem:
-    """One item of a recall panel; `exchange` is None if it was forgotten or is not readable.
+class RecalledPassage:
+    """One item of a recall panel: an exchange, or adjacent chunks of a document that were quoted as one passage.
 
-    `later_id` is the latest message on the same subject among the items of the panel, None if it is this one.
+    `exchange_ids` are those of all its exchanges, the best hit first. `exchanges` are the readable ones, in the order of
+    the document; none if the passage was forgotten or is not readable. Similarity, score and explanation are those of the
+    best of them. `later_id` is the latest message on the same subject among the items of the panel, None if it is this
+    one.
     """
 
-    exchange_id: uuid.UUID
-    rank: int
+    number: int
+    exchange_ids: tuple[uuid.UUID, ...]
     similarity: float | None
     score: float
     strategy: str
     explanation: str
-    exchange: ExchangeView | None
+    exchanges: tuple[ExchangeView, ...]
     is_forgotten: bool
     later_id: uuid.UUID | None = None
+
+    @property
+    def exchange_id(self) -> uuid.UUID:
+        """Return the id of the best hit, by which pages and programs name the passage."""
+        return self.exchange_ids[0]
+
+    @property
+    def exchange(self) -> ExchangeView | None:
+        """Return the first of its exchanges that is readable, None if none is."""
+        return self.exchanges[0] if self.exchanges else None
+
+    @property
+    def message(self) -> str:
+        """Return the text of the message, or of the chunks; "" if it is not readable."""
+        if len(self.exchanges) > 1:
+            return build_passage(self.number, self.exchanges).text
+        return self.exchanges[0].user_message if self.exchanges else ""
+
+    @property
+    def answer(self) -> str:
+        """Return the text of the answer; "" for a note or a chunk, and if it is not readable."""
+        return self.exchanges[0].assistant_message if self.exchanges else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +70,12 @@ class RecallRate:
     with_context: int
 
 
-def log_recall(turn_id: uuid.UUID, results: Sequence[Hit], *, is_first: bool = False) -> list[RecalledItem]:
+def log_recall(turn_id: uuid.UUID, results: Sequence[Hit], *, is_first: bool = False) -> list[RecalledPassage]:
     """Replace the log of this turn with `results`, best first, in one transaction; return it as `recalled_for` does.
 
     Each row gets the number of its passage as its rank. `is_first`: the turn has no log yet.
     """
-    items = [
-        RecalledItem(
-            exchange_id=result.exchange.id,
-            rank=rank,
-            similarity=result.similarity,
-            score=result.score,
-            strategy=result.strategy,
-            explanation=result.explanation[:300],
-            exchange=result.exchange,
-            is_forgotten=False,
-            later_id=result.later,
-        )
-        for rank, group in enumerate(group_adjacent(results), start=1)
-        for result in group
-    ]
+    groups = list(enumerate(group_adjacent(results), start=1))
     with transaction.atomic(savepoint=False):
         if not is_first:
             RecallLogEntry.objects.filter(turn_id=turn_id).delete()
@@ -70,18 +83,19 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit], *, is_first: bool = F
             [
                 RecallLogEntry(
                     turn_id=turn_id,
-                    exchange_id=item.exchange_id,
-                    rank=item.rank,
-                    similarity=item.similarity,
-                    score=item.score,
-                    strategy=item.strategy,
-                    reason=item.explanation,
-                    later_id=item.later_id,
+                    exchange_id=result.exchange.id,
+                    rank=number,
+                    similarity=result.similarity,
+                    score=result.score,
+                    strategy=result.strategy,
+                    reason=result.explanation[:_MAX_REASON],
+                    later_id=result.later,
                 )
-                for item in items
+                for number, group in groups
+                for result in group
             ]
         )
-    return items
+    return [_passage([_of_hit(number, result) for result in group]) for number, group in groups]
 
 
 def delete_recall_log(turn_ids: Iterable[uuid.UUID]) -> None:
@@ -89,12 +103,12 @@ def delete_recall_log(turn_ids: Iterable[uuid.UUID]) -> None:
     RecallLogEntry.objects.filter(turn_id__in=list(turn_ids)).delete()
 
 
-def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[RecalledItem]]:
-    """Return the recalled items per turn, in rank order.
+def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[RecalledPassage]]:
+    """Return the recalled passages per turn, by their numbers.
 
-    Items that are forgotten, hidden or outside `spaces` have no text.
+    Exchanges that are forgotten, hidden or outside `spaces` have no text.
     """
-    found: dict[uuid.UUID, list[RecalledItem]] = defaultdict(list)
+    found: dict[uuid.UUID, dict[int, list[RecalledPassage]]] = defaultdict(lambda: defaultdict(list))
     rows = (
         RecallLogEntry.objects.filter(turn_id__in=list(turn_ids))
         .select_related("exchange__owner")
@@ -104,20 +118,46 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
     for row in rows:
         forgotten = row.exchange.forgotten_at is not None
         readable = row.exchange.space_id in spaces and not forgotten and not row.exchange.is_inactive
-        found[row.turn_id].append(
-            RecalledItem(
-                exchange_id=row.exchange_id,
-                rank=row.rank,
+        view = ExchangeView.from_row(row.exchange, locations.get(row.exchange_id)) if readable else None
+        found[row.turn_id][row.rank].append(
+            RecalledPassage(
+                number=row.rank,
+                exchange_ids=(row.exchange_id,),
                 similarity=row.similarity,
                 score=row.score,
                 strategy=row.strategy,
                 explanation=row.reason,
-                exchange=ExchangeView.from_row(row.exchange, locations.get(row.exchange_id)) if readable else None,
+                exchanges=(view,) if view else (),
                 is_forgotten=forgotten,
                 later_id=row.later_id,
             )
         )
-    return found
+    return {turn_id: [_passage(parts) for parts in passages.values()] for turn_id, passages in found.items()}
+
+
+def _of_hit(number: int, result: Hit) -> RecalledPassage:
+    return RecalledPassage(
+        number=number,
+        exchange_ids=(result.exchange.id,),
+        similarity=result.similarity,
+        score=result.score,
+        strategy=result.strategy,
+        explanation=result.explanation[:_MAX_REASON],
+        exchanges=(result.exchange,),
+        is_forgotten=False,
+        later_id=result.later,
+    )
+
+
+def _passage(parts: Sequence[RecalledPassage]) -> RecalledPassage:
+    """Return the passage that consists of these exchanges, best first, with the reasons for the best readable one."""
+    exchanges = [exchange for part in parts for exchange in part.exchanges]
+    return replace(
+        next((part for part in parts if part.exchanges), parts[0]),
+        exchange_ids=tuple(part.exchange_id for part in parts),
+        exchanges=tuple(sorted(exchanges, key=lambda exchange: exchange.location.index if exchange.location else 0)),
+        is_forgotten=all(part.is_forgotten for part in parts),
+    )
 
 
 def recall_counts(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, int]:

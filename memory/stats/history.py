@@ -65,15 +65,17 @@ def recall_rates(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRa
 
 
 def recall_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
-    """Return the number of recalled exchanges in each period, for turns whose own exchange is in `spaces`."""
+    """Return the number of recalled passages in each period, for turns whose own exchange is in `spaces`."""
     rows = RecallLogEntry.objects.filter(at__gt=at[0])
     if spaces is not None:
         rows = rows.filter(Exists(_findable(spaces).filter(turn_id=OuterRef("turn_id"))))
+    # The exchanges of one passage have the same rank.
+    passages = rows.values("turn_id", "rank").annotate(first_at=Min("at"))
     counts = {
-        f"n{number}": Count("pk", filter=Q(at__gt=begin, at__lte=end))
+        f"n{number}": Count("rank", filter=Q(first_at__gt=begin, first_at__lte=end))
         for number, (begin, end) in enumerate(pairwise(at))
     }
-    found = rows.aggregate(**counts)
+    found = passages.aggregate(**counts)
     return [found[name] for name in counts]
 
 

@@ -16,6 +16,7 @@ from memory.exchanges import supersessions
 from memory.exchanges.feedback import feedback_for_exchanges, set_feedback
 from memory.models import Exchange
 from memory.spaces import access
+from memory.views.forms import parse_passage
 from memory.views.http import PageRequest
 
 _ELEMENT_ID = re.compile(r"[\w-]{1,80}")
@@ -25,12 +26,13 @@ _ELEMENT_ID = re.compile(r"[\w-]{1,80}")
 def feedback(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """Pin an exchange, mark it as not relevant, or clear that, for this person only.
 
-    `at` identifies the buttons on the page, so that they keep the focus. `next` is the page to return to without
+    `also` are other chunks of the same passage, to which it applies as well. `at` identifies the buttons on the page, so that they keep the focus. `next` is the page to return to without
     scripts.
     """
     readable = access.readable_space_ids(request.user.pk)
-    found = _readable(exchange_id, readable)
-    set_feedback(request.user.pk, found, request.POST.get("kind", ""))
+    found, *others = (_readable(id, readable) for id in parse_passage(request, exchange_id))
+    for exchange in (found, *others):
+        set_feedback(request.user.pk, exchange, request.POST.get("kind", ""))
     if not request.htmx:
         return redirect(_next(request, found))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()

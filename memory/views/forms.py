@@ -14,8 +14,11 @@ from django.utils.translation import gettext as _
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Space
 from memory.spaces import access
-from memory.text import clean_text
+from memory.text import clean_text, parse_uuid
 from memory.views.http import PageRequest
+
+# More chunks than one passage of a prompt has.
+_MAX_ALSO = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,18 @@ def parse_space(request: PageRequest) -> Space | None:
         return access.get_space(request.user.pk, uuid.UUID(value))
     except (ValueError, NotFoundError) as error:
         raise InvalidInputError(_("This space is not there any more, or not yours. Choose another one.")) from error
+
+
+def parse_passage(request: PageRequest, exchange_id: uuid.UUID) -> list[uuid.UUID]:
+    """Return the ids of the exchanges of a passage: `exchange_id` and those in the parameter `also`, at most 20.
+
+    Raises NotFoundError for anything else.
+    """
+    others = [parse_uuid(value) for value in request.GET.getlist("also")[:_MAX_ALSO]]
+    ids = [exchange_id, *(id for id in others if id)]
+    if len(ids) <= len(others):
+        raise NotFoundError(_("Not found."))
+    return list(dict.fromkeys(ids))
 
 
 def format_metadata(metadata: Mapping[str, object]) -> str:

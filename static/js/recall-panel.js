@@ -19,7 +19,7 @@
   document.addEventListener("toggle", (event) => {
     const passage = event.target;
     if (!passage.open || !passage.parentElement?.matches(".recall-item")) return;
-    for (const other of passage.closest(".recall__list").querySelectorAll("details[open]")) {
+    for (const other of passage.closest(".recall__panel, .page").querySelectorAll(".recall-item details[open]")) {
       if (other !== passage) other.open = false;
     }
   }, true);
@@ -29,7 +29,8 @@
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const summary = event.target.closest(".recall-item summary");
     if (!step || !summary) return;
-    const all = [...summary.closest(".recall__list").querySelectorAll("summary")];
+    const all = [...summary.closest(".recall__panel").querySelectorAll(".recall-item summary")].filter((item) =>
+      item.checkVisibility());
     const next = all[all.indexOf(summary) + step];
     if (!next) return;
     event.preventDefault();

@@ -45,12 +45,18 @@
     document.querySelector(".empty-thread")?.remove();
   });
 
-  // Screen readers announce that the answer is complete, not each word of it.
+  // Screen readers announce once that the answer is complete and what it is based on, not each word of it.
+  const announced = new Set();
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const { target } = event.detail;
     if (!target?.id?.endsWith("-footer") || !event.target.querySelector?.(".turn__actions")) return;
+    if (announced.has(target.id)) return;
+    announced.add(target.id);
     const region = document.getElementById("live-region");
+    const sources = document.querySelector(`#${target.id.replace("-footer", "-summary")} [data-announcement]`);
     region.textContent = "";
-    requestAnimationFrame(() => (region.textContent = region.dataset.done));
+    requestAnimationFrame(() => {
+      region.textContent = [region.dataset.done, sources?.dataset.announcement].filter(Boolean).join(" ");
+    });
   });
 })();

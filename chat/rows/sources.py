@@ -1,0 +1,88 @@
+"""The summary of what was recalled for a turn: how much, how much of it the answer cites, and from when it is."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from chat.models import Turn
+from chat.rendering.citations import Citations, Source
+from chat.rows.recall import RecallItemRow
+from memory.api import RecalledPassage, day_of_this_year, format_date
+
+_NOTES = {
+    Turn.RECALL_SKIPPED: gettext_noop("Recall timed out; answered without memory"),
+    "failed": gettext_noop("Recall failed; answered without memory"),
+    "words": gettext_noop("Search index unavailable; recalled by keyword only"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSummaryRow:
+    """The summary line of a recall panel.
+
+    `count` is the number of passages. Once the answer is complete, `cited` has the numbers of those that it cites, in
+    order, and `others` is the number of the rest; before, both are empty. `dates_text` is the period of the cited ones.
+    """
+
+    count: int
+    is_complete: bool
+    cited: Sequence[int] = ()
+    others: int = 0
+    dates_text: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPanelRow:
+    """The recall panel of a turn: the summary, the cited items (all of them before the answer is complete), the others."""
+
+    summary: RecallSummaryRow
+    items: Sequence[RecallItemRow]
+    others: Sequence[RecallItemRow]
+
+
+def citations_of(turn_id: uuid.UUID, passages: Iterable[RecalledPassage], *, is_quoted: bool = True) -> Citations:
+    """Return what the answer of this turn can cite; `is_quoted`: the passages are in its prompt."""
+    sources = {
+        passage.number: Source(passage.exchange_id, passage.exchange.timestamp if passage.exchange else None)
+        for passage in passages
+    }
+    return Citations(turn_id, sources, is_quoted)
+
+
+def summary_row(turn: Turn, citations: Citations, cited: Sequence[int]) -> RecallSummaryRow:
+    """Return the summary line; `cited` are the numbers of the passages that the answer cites, in order."""
+    note = _(_NOTES[turn.recall_note]) if turn.recall_note in _NOTES else ""
+    count = len(citations.sources)
+    if turn.is_running or turn.state == Turn.State.QUEUED:
+        return RecallSummaryRow(count, is_complete=False, note=note)
+    dates = _dates_text([at for number in cited if (at := citations.sources[number].at)])
+    return RecallSummaryRow(count, True, cited, count - len(cited), dates, note)
+
+
+def panel_row(summary: RecallSummaryRow, items: Sequence[RecallItemRow]) -> RecallPanelRow | None:
+    """Return the panel with these items, the cited ones in the order of their citations; None if there is none."""
+    if not items and not summary.note:
+        return None
+    if not summary.is_complete:
+        return RecallPanelRow(summary, items, ())
+    by_number = {item.number: item for item in items}
+    cited = [by_number[number] for number in summary.cited]
+    return RecallPanelRow(summary, cited, [item for item in items if item.number not in summary.cited])
+
+
+def _dates_text(times: Sequence[datetime]) -> str:
+    """Return e.g. "from 9 Oct to 2 Nov", with the years if they are not the current one."""
+    if not times:
+        return ""
+    now = timezone.now()
+    first, last = (day_of_this_year(t) if t.year == now.year else format_date(t) for t in (min(times), max(times)))
+    span = _("from %(first)s") if first == last else _("from %(first)s to %(last)s")
+    return span % {"first": first, "last": last}
