@@ -73,7 +73,7 @@ def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path
 def _recalled(page: Page) -> None:
     page.locator(".recall__panel > summary").last.click()
     page.locator(".recall-item summary").first.click()
-    page.wait_for_selector(".recall-item__body")
+    page.wait_for_selector(".recall-item__text")
 
 
 def _find(page: Page) -> None:

@@ -163,13 +163,13 @@ def _turn_fields(exported: ExportedTurn) -> dict[str, object]:
 
 def _recalled_fields(item: RecallItemRow) -> dict[str, object]:
     fields = {"number": item.number, "exchange_id": str(item.exchange_id)}
-    if item.is_forgotten or item.created_at is None:
+    if item.is_missing or item.created_at is None:
         return fields | {"is_forgotten": True}
     return fields | {"who": item.author_name, "said_at": _iso(item.created_at), "place": item.location}
 
 
 def _recalled_line(item: RecallItemRow) -> str:
-    if item.is_forgotten or item.created_at is None:
+    if item.is_missing or item.created_at is None:
         return f"[{item.number}] " + _("forgotten, or not to be read here any more")
     return _one_line(
         ", ".join(filter(None, (f"[{item.number}] {item.author_name}", _to_the_second(item.created_at), item.location)))

@@ -49,7 +49,6 @@ urlpatterns = [
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/remember", turns.retry_indexing, name="retry_indexing"),
     path("turns/<uuid:turn_id>", exchanges.turn, name="turn"),
     path("turns/<uuid:turn_id>/recalled", turns.recalled_exchanges, name="recalled_exchanges"),
-    path("turns/<uuid:turn_id>/cited/<int:number>", turns.citation, name="citation"),
     path("m/<uuid:exchange_id>", exchanges.exchange, name="exchange"),
     path("m/<uuid:exchange_id>/forget", exchanges.forget, name="forget_exchange"),
     path("instructions", instructions.instructions, name="instructions"),

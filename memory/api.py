@@ -98,6 +98,7 @@ from memory.models import (
     Supersession,
 )
 from memory.retrieval import get_strategy, strategy_names
+from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter

@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from chat.rendering.blocks import GrowingAnswer, render_blocks
-from chat.rendering.citations import Citations, Source
+from chat.rendering.citations import Citations, Source, cited_numbers
 from memory.documents.queries import list_chunks
 from memory.models import RecallLogEntry
 from memory.retrieval.passages import build_passages, group_adjacent
@@ -25,19 +25,50 @@ HANDBOOK = "\n\n".join(
 
 
 def citations(count: int = 2) -> Citations:
-    return Citations(TURN, {number: Source(uuid.UUID(int=number), None) for number in range(1, count + 1)})
+    return Citations(
+        TURN, {number: Source(uuid.UUID(int=number), f"Memory {number}", None) for number in range(1, count + 1)}
+    )
 
 
 def html(text: str, count: int = 2) -> str:
     return "".join(render_blocks(text, citations(count)))
 
 
-def test_a_citation_links_to_its_passage():
-    assert f'href="/turns/{TURN}/cited/1"' in html("It waits until midnight [1].")
+def test_a_citation_links_to_its_item_on_the_page_and_names_its_source():
+    link = html("It waits until midnight [1].")
+
+    target = f"turn-{TURN}-r{uuid.UUID(int=1)}"
+    assert f'href="#{target}"' in link
+    assert f'aria-controls="{target}"' in link
+    assert 'aria-expanded="false"' in link
+    assert 'aria-label="Source 1: Memory 1"' in link
+
+
+@pytest.mark.parametrize(
+    ("is_forgotten", "label"),
+    [(True, "Source 1, forgotten"), (False, "Source 1, no longer available in this thread")],
+)
+def test_a_citation_of_a_source_that_is_not_readable_says_so(is_forgotten, label):
+    gone = Citations(TURN, {1: Source(uuid.UUID(int=1), "", None, is_forgotten)})
+
+    drawn = "".join(render_blocks("Until midnight [1].", gone))
+    assert f'aria-label="{label}"' in drawn
+    assert "citation--missing" in drawn
+    assert cited_numbers([drawn]) == [1]
+
+
+def test_the_name_of_a_source_cannot_leave_its_attribute():
+    name = '"><a class="citation" data-source="9" href="#x">'
+    drawn = render_blocks("Until midnight [1].", Citations(TURN, {1: Source(uuid.UUID(int=1), name, None)}))
+
+    assert "".join(drawn).count("<a ") == 1 + "".join(drawn).count('label="Source 1: &quot;&gt;<a ') + "".join(
+        drawn
+    ).count('label="Source 1: &quot;><a ')
+    assert cited_numbers(drawn) == [1]
 
 
 def test_one_bracket_may_contain_several_citations():
-    assert re.findall(r"/cited/(\d)", html("So it is [1, 2].")) == ["1", "2"]
+    assert cited_numbers([html("So it is [1, 2].")]) == [1, 2]
 
 
 def test_a_citation_without_a_passage_is_marked_and_not_linked():
@@ -158,7 +189,7 @@ def test_citations_of_an_earlier_answer_are_removed_when_it_is_quoted(memory, pe
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_citation_in_an_answer_opens_the_passage_of_its_prompt(memory, person, handbook):
+def test_a_citation_in_an_answer_leads_to_the_passage_of_its_prompt(memory, person, handbook):
     one = turn(thread(person), "What does keeper 4 do?", "He trims the lamp [1] at dusk [2].", state="complete")
     found = results(memory, person, 3, 6, 4)
     memory.log_recall(one.id, found)
@@ -166,13 +197,11 @@ def test_a_citation_in_an_answer_opens_the_passage_of_its_prompt(memory, person,
 
     client = signed_in(person)
     page = client.get(reverse("thread", args=[one.thread_id])).content.decode()
-    assert reverse("citation", args=[one.id, 2]) in page
-    answer = client.get(reverse("citation", args=[one.id, 2]))
+    target = f"turn-{one.id}-r{found[1].exchange.id}"
+    assert f'href="#{target}"' in page
+    assert page.count(f'id="{target}"') == 1
     location = found[1].exchange.location
-    assert answer.headers["location"] == f"/d/{handbook.pk}?at={location.start}#passage-{location.index + 1}"
-    passage = client.get(answer.headers["location"]).content.decode()
+    place = f"/d/{handbook.pk}?at={location.start}#passage-{location.index + 1}"
+    assert f'href="{place}"' in page
+    passage = client.get(place).content.decode()
     assert re.search(rf'class="passage passage--cited"\s+id="passage-{location.index + 1}"', passage)
-
-    memory.forget([found[1].exchange.id], by=person.id)
-    back = client.get(reverse("citation", args=[one.id, 2]), follow=True)
-    assert "Passage 2 is no longer in memory." in back.content.decode()

@@ -110,7 +110,6 @@ def test_html_renders_answers_and_contains_styles_for_light_and_dark(exported_th
 
 def test_html_links_only_within_the_file(exported_thread, person):
     log_recall_of(exported_thread.turns.last(), exchange(person, "The oars lie below deck"))
-    assert "/cited/" not in exported(to_html, exported_thread)
     assert 'href="/' not in exported(to_html, exported_thread)
 
 

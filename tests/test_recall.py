@@ -52,7 +52,7 @@ def test_a_hit_has_similarity_and_explanation(memory, person):
     assert 0.26 <= result.similarity <= 1
     assert result.strategy == "hybrid"
     assert result.ranks == {"meaning": 1, "words": 1}
-    assert result.explanation == "Best match, contains “boiler” and “heats”"
+    assert result.explanation == "Contains “boiler” and “heats”"
 
 
 @pytest.mark.parametrize(

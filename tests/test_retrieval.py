@@ -289,7 +289,7 @@ def test_a_named_date_boosts_exchanges_of_that_time(memory, person):
     for question in ("What about the budget in April?", "Was war mit dem Budget im April?"):
         first = rank(question, **options).results[0]
         assert first.exchange.timestamp.month == 4
-        assert "from the date you mentioned" in first.explanation[0].lower() + first.explanation[1:]
+        assert "From the date mentioned" in first.explanation
 
 
 def test_an_exchange_forgotten_during_ranking_is_replaced_by_the_next(memory, person, monkeypatch):

@@ -95,7 +95,6 @@ ROUTES: dict[str, RouteAccess] = {
     "retry_indexing": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
     "turn": RouteAccess(names=("turn_id",)),
     "recalled_exchanges": RouteAccess(names=("turn_id",)),
-    "citation": RouteAccess(names=("turn_id",)),
     "exchange": RouteAccess(names=("exchange_id",)),
     "feedback": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
     "supersession": RouteAccess(methods=POST, names=("exchange_id", "later_id"), data={"decision": ""}),

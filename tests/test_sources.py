@@ -75,7 +75,8 @@ def test_while_the_answer_is_generated_only_the_number_of_passages_is_known(pers
 
     assert "4 recalled" in panel(one)
     assert "Based on" not in panel(one)
-    assert "cited" not in panel(one).replace("Not cited", "")
+    assert "none cited" not in panel(one)
+    assert "more recalled" not in panel(one).replace("0 more recalled", "")
 
 
 def test_an_answer_that_cites_nothing_is_based_on_nothing(person, notes):
@@ -96,7 +97,7 @@ def test_without_recall_there_is_no_panel(person):
 def test_the_end_of_a_stream_sends_the_summary_that_a_new_page_has(person, notes, memory):
     one = answered(person, notes, "It was so [3]. Then so [1].")
     passages = memory.recalled_for([one.id], spaces=access.readable_space_ids(person.id))[one.id]
-    summary = summary_row(one, citations_of(one.id, passages), [3, 1])
+    summary = summary_row(one, citations_of(one.id, passages, {}), [3, 1])
 
     end, _footer = frames.answer_finished(one, None, None, has_blocks=True, summary=summary)
 
@@ -179,3 +180,76 @@ def test_only_readable_exchanges_can_be_named_besides_the_first(person):
     assert not Feedback.objects.exists()
     garden = exchange(PersonFactory(), "Shared", space=group("Garden", person))
     assert signed_in(person).post(f"{url}?also={garden.id}", {"kind": "pinned"}).status_code == 302
+
+
+def source_lines(person, *stored) -> list[str]:
+    """Return the sentences about the sources of these exchanges, as other readers than their authors get them."""
+    one = turn(thread(person), "What happened?", "This [1].")
+    log_recall(one, *enumerate(stored, start=1))
+    found = re.findall(r'<p class="recall-item__source">(.*?)</p>', frames.turn(one.id).html, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]*>", " ", line).split()).replace(" ,", ",") for line in found]
+
+
+def test_the_source_of_a_message_a_note_and_a_record_is_a_sentence(person):
+    at = datetime(2026, 10, 9, 12, tzinfo=UTC)
+    kiel = thread(person, title="Kiel field test")
+
+    said, noted, added = (
+        exchange(person, "Cap at 15 minutes", timestamp=at, thread_id=kiel.id),
+        exchange(person, "Cap at 16 minutes", "", timestamp=at, source="vadd_command"),
+        exchange(person, "Cap at 17 minutes", "", timestamp=at, source="api"),
+    )
+
+    assert source_lines(person, said, noted, added) == [
+        "Kim Keeper said in Kiel field test, 9 Oct 2026",
+        "Kim Keeper noted on 9 Oct 2026",
+        "Kim Keeper added this on 9 Oct 2026",
+    ]
+
+
+def test_the_author_of_a_source_and_the_person_who_asked_are_addressed_by_a_script(person, notes):
+    one = answered(person, notes, "It was so [3].", author=PersonFactory(name="Lin Mei"))
+    RecallLogEntry.objects.update(reason="Similar to your question")
+    html = " ".join(frames.turn(one.id).html.split())
+
+    assert html.count(f'data-owner="{person.id}" data-own-text="You added') + html.count(
+        f'data-owner="{person.id}" data-own-text="You said'
+    ) == len(notes)
+    asked = f'data-owner="{one.author_id}" data-own-text="Similar to your question">Similar to the question<'
+    assert html.count(asked) == len(notes)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_source_of_a_document_names_its_version_and_its_passages(person, merged):
+    one, chunks = merged
+    single = exchange(person, "A message")
+    line, *_others = source_lines(person, chunks[1])
+    assert re.fullmatch(r"Handbook\.txt, passage 4, \d+ \w+ \d{4}", line)
+
+    document(person, "Handbook.txt", "Chapter 1 of the new handbook. " * 5)
+    (newest,) = Exchange.objects.filter(source="upload", is_inactive=False)
+    assert source_lines(person, newest, single)[0].startswith("Handbook.txt, version 2, passage 1, ")
+
+    merged_lines = re.findall(r"<bdi>(.*?)</bdi>", frames.turn(one.id).html)
+    assert merged_lines == [], "the chunks of the former version are hidden"
+
+
+def test_an_item_says_which_one_it_follows_and_at_most_two_reasons(person):
+    in_thread, session = thread(person), uuid.uuid4()
+    first, second = (
+        exchange(person, message, thread_id=in_thread.id, session_id=session) for message in ("One", "Two")
+    )
+    assert second.previous_id == first.id
+    one = turn(thread(person), "What happened?", "This [1].")
+    log_recall(one, (1, second), (2, first))
+
+    for reason, shown in (
+        ("Contains “one”", "Contains “one”; Follows 2 in the same thread"),
+        ("Contains “one”; From the date mentioned", "Contains “one”; From the date mentioned;"),
+        ("Similar to your question", "Follows 2 in the same thread"),
+    ):
+        RecallLogEntry.objects.update(reason=reason)
+        html = " ".join(re.sub(r"<[^>]*>", " ", frames.turn(one.id).html).split()).replace(" ;", ";")
+        assert shown in html
+        assert ("Follows 2" in html) == ("Follows 2" in shown)
+    assert frames.turn(one.id).html.count("data-mentioned") == 1

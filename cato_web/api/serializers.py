@@ -134,7 +134,7 @@ def _turn(
     states: Mapping[uuid.UUID, str],
     instructions: Mapping[str, AppliedInstruction],
 ) -> schemas.Turn:
-    cited = cited_numbers(render_blocks(turn.answer, citations_of(turn.id, recalled))) if recalled else []
+    cited = cited_numbers(render_blocks(turn.answer, citations_of(turn.id, recalled, {}))) if recalled else []
     error = schemas.ErrorBody(code=turn.error_code, message=turn.error) if turn.error else None
     return schemas.Turn(
         id=turn.id,

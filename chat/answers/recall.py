@@ -143,7 +143,7 @@ def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> Prep
             partial_answer=turn.answer,
         ),
         revision,
-        citations_of(turn.id, passages, is_quoted=bool(prompt_context)),
+        citations_of(turn.id, passages, check.titles, is_quoted=bool(prompt_context)),
         results.note,
         tuple(passages),
         check.titles,

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from html import escape
 
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
@@ -18,15 +18,20 @@ from markdown_it.utils import EnvType, OptionsDict
 # [3] and [1, 4], unless they are Markdown links, references or definitions.
 _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?![(\[:])")
 # A citation in rendered HTML, in which neither text nor attributes can contain a start tag.
-_LINKED = re.compile(r'<a class="citation" [^>]*?data-source="(\d+)"')
+_LINKED = re.compile(r'<a class="citation[^"]*" data-source="(\d+)"')
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A recalled passage as the source of an answer, with its date; None if it is forgotten or not readable."""
+    """A recalled passage as the source of an answer.
+
+    `name` is that of its document, thread or author, and `at` its date; "" and None if it is not readable.
+    """
 
     exchange_id: uuid.UUID
+    name: str
     at: datetime | None
+    is_forgotten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,30 @@ class Citations:
     is_quoted: bool = True
 
     def link(self, number: int) -> str:
-        """Return the link of a citation; a number without a passage is marked as unknown."""
-        if number not in self.sources:
+        """Return the link of a citation to its item on the page; a number without a passage is marked as unknown."""
+        source = self.sources.get(number)
+        if source is None:
             title = _("No passage has this number")
             return f'<span class="citation citation--unknown" title="{title}">[{number}]</span>'
-        url, title = reverse("citation", args=[self.turn_id, number]), _("Passage %(number)s") % {"number": number}
-        return f'<a class="citation" href="{url}" title="{title}" data-source="{number}">{number}</a>'
+        classes = "citation" if source.name else "citation citation--missing"
+        target = item_dom_id(self.turn_id, source.exchange_id)
+        return (
+            f'<a class="{classes}" data-source="{number}" href="#{target}" aria-label="{escape(_label(number, source))}" '
+            f'aria-expanded="false" aria-controls="{target}">{number}</a>'
+        )
+
+
+def item_dom_id(turn_id: uuid.UUID, exchange_id: uuid.UUID) -> str:
+    """Return the id of a recalled passage on the page of its turn."""
+    return f"turn-{turn_id}-r{exchange_id}"
+
+
+def _label(number: int, source: Source) -> str:
+    if source.name:
+        return _("Source %(number)s: %(name)s") % {"number": number, "name": source.name}
+    if source.is_forgotten:
+        return _("Source %(number)s, forgotten") % {"number": number}
+    return _("Source %(number)s, no longer available in this thread") % {"number": number}
 
 
 def cited_numbers(blocks: Iterable[str]) -> list[int]:

@@ -27,7 +27,7 @@ _TAGS = {
     "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 } | math.TAGS  # fmt: skip
 _ATTRIBUTES = {
-    "a": {"class", "href", "title", "target", "data-source"},
+    "a": {"class", "href", "title", "target", "data-source", "aria-label", "aria-expanded", "aria-controls"},
     "button": {"type", "class", "data-copy"},
     "code": {"class"},
     "div": {"class"},

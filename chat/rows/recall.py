@@ -16,8 +16,11 @@ from django.utils.translation import pgettext
 
 from chat import access
 from chat.models import Thread, Turn
+from chat.rendering.citations import item_dom_id
+from chat.rows.explanations import SourceRow, explanation_text, followed_numbers, passage_source
 from memory import api as memory
 from memory.api import (
+    SIMILAR,
     Exchange,
     ExchangeFeedback,
     ExchangeView,
@@ -37,24 +40,27 @@ class SubjectRow:
     """The relation of an item to others of its panel that are messages on the same subject.
 
     `later_number` is the number of the latest of them, 0 if it is this one, and `later_at` its date. `earlier_numbers`
-    are those of the others, separated by commas, if this one is the latest.
+    are those of the others, separated by commas, if this one is the latest; `earlier_number` is that of the only one.
     """
 
     later_number: int = 0
     later_at: datetime | None = None
     earlier_numbers: str = ""
+    earlier_number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RecallItemRow:
     """An item of a recall panel; the fields from `feedback` on depend on the person, and are empty in shared HTML.
 
-    `decision` is what the person decided about an earlier message: "confirmed" if it is superseded, "rejected" if it is
+    `explanation` is not shown as it is if `is_similar_only`, because it addresses the person who asked. `is_mentioned`: the
+    text of another item names its number. `source` is None outside of recall panels. `decision` is what the person decided about an earlier message: "confirmed" if it is superseded, "rejected" if it is
     on another subject. The latest message is "confirmed" if it supersedes another.
     """
 
     number: int
     exchange_id: uuid.UUID
+    is_missing: bool
     is_forgotten: bool
     is_below_gate: bool
     excerpt: str
@@ -68,7 +74,11 @@ class RecallItemRow:
     is_keyword_match: bool
     bar: int
     explanation: str
+    is_similar_only: bool
+    source: SourceRow | None
+    is_mentioned: bool
     url: str
+    open_label: str
     subject: SubjectRow | None = None
     feedback: ExchangeFeedback | None = None
     dom_id: str = ""
@@ -113,16 +123,20 @@ def item_row(
     exchange_id: uuid.UUID | None = None,
     is_below_gate: bool = False,
     is_hit: bool = True,
+    is_forgotten: bool = True,
+    source: SourceRow | None = None,
+    is_mentioned: bool = False,
     subject: SubjectRow | None = None,
 ) -> RecallItemRow:
-    """Return a row; `exchange` is None if it was forgotten or is not readable any more."""
+    """Return a row; `exchange` is None if it was forgotten (`is_forgotten`) or is not readable any more."""
     text = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
     is_readable = exchange is not None
     key = exchange_id or (exchange.id if exchange else uuid.UUID(int=0))
     return RecallItemRow(
         number=number,
         exchange_id=key,
-        is_forgotten=not is_readable,
+        is_missing=not is_readable,
+        is_forgotten=not is_readable and is_forgotten,
         is_below_gate=is_below_gate,
         excerpt=excerpt(text),
         message_excerpt=excerpt(exchange.user_message) if exchange else "",
@@ -135,7 +149,11 @@ def item_row(
         is_keyword_match=is_readable and is_hit and similarity is None,
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
         explanation=explanation if is_readable else "",
+        is_similar_only=is_readable and explanation == str(SIMILAR),
+        source=source,
+        is_mentioned=is_mentioned,
         url=exchange_url(exchange) if exchange else reverse("exchange", args=[key]),
+        open_label=_open_label(exchange),
         subject=subject if is_readable else None,
     )
 
@@ -143,14 +161,19 @@ def item_row(
 def recalled_rows(passages: Sequence[RecalledPassage], titles: Mapping[uuid.UUID, str]) -> list[RecallItemRow]:
     """Return the rows of a turn's recalled passages for all readers of the thread."""
     subjects = _subject_rows(passages)
+    followed = followed_numbers(passages)
+    mentioned = set(followed.values()) | {passage.number for passage in passages if passage.exchange_id in subjects}
     return [
         item_row(
             number=passage.number,
             exchange=replace(passage.exchange, user_message=passage.message) if passage.exchange else None,
             similarity=passage.similarity,
-            explanation=passage.explanation,
+            explanation=explanation_text(passage.explanation, followed.get(passage.number, 0)),
             titles=titles,
+            source=passage_source(passage.exchanges, titles),
+            is_mentioned=passage.number in mentioned,
             exchange_id=passage.exchange_id,
+            is_forgotten=passage.is_forgotten,
             subject=subjects.get(passage.exchange_id),
         )
         for passage in passages
@@ -168,7 +191,11 @@ def _subject_rows(items: Iterable[RecalledPassage]) -> dict[uuid.UUID, SubjectRo
             rows[item.exchange_id] = SubjectRow(later.number, later.exchange.timestamp)
             earlier[later.exchange_id].append(item.number)
     return rows | {
-        id: SubjectRow(earlier_numbers=", ".join(map(str, sorted(numbers)))) for id, numbers in earlier.items()
+        id: SubjectRow(
+            earlier_numbers=", ".join(map(str, sorted(numbers))),
+            earlier_number=numbers[0] if len(numbers) == 1 else 0,
+        )
+        for id, numbers in earlier.items()
     }
 
 
@@ -191,7 +218,7 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
         if not parts[row.exchange_id]:
             return row
         exchange, *others = (exchanges[id] for id in parts[row.exchange_id])
-        dom_id = f"turn-{turn.id}-r{row.exchange_id}"
+        dom_id = item_dom_id(turn.id, row.exchange_id)
         also = {"also": [other.id for other in others]}
         query = urlencode(
             {"at": dom_id, "next": f"{reverse('recalled_exchanges', args=[turn.id])}#{dom_id}"} | also, doseq=True
@@ -213,6 +240,13 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
         )
 
     return [add_actions(row) for row in rows]
+
+
+def _open_label(exchange: ExchangeView | None) -> str:
+    """Return the label of the link to the place of an exchange."""
+    if exchange is not None and exchange.location:
+        return _("Open document")
+    return _("Open thread") if exchange is not None and exchange.thread_id else _("Open")
 
 
 def _location(exchange: ExchangeView | None, titles: Mapping[uuid.UUID, str]) -> str:

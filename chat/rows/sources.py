@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from django.utils.translation import gettext_noop
 
 from chat.models import Turn
 from chat.rendering.citations import Citations, Source
+from chat.rows.explanations import source_name
 from chat.rows.recall import RecallItemRow
 from memory.api import RecalledPassage, day_of_this_year, format_date
 
@@ -48,10 +49,24 @@ class RecallPanelRow:
     others: Sequence[RecallItemRow]
 
 
-def citations_of(turn_id: uuid.UUID, passages: Iterable[RecalledPassage], *, is_quoted: bool = True) -> Citations:
-    """Return what the answer of this turn can cite; `is_quoted`: the passages are in its prompt."""
+def citations_of(
+    turn_id: uuid.UUID,
+    passages: Iterable[RecalledPassage],
+    titles: Mapping[uuid.UUID, str],
+    *,
+    is_quoted: bool = True,
+) -> Citations:
+    """Return what the answer of this turn can cite; `is_quoted`: the passages are in its prompt.
+
+    `titles` are those of `thread_titles`.
+    """
     sources = {
-        passage.number: Source(passage.exchange_id, passage.exchange.timestamp if passage.exchange else None)
+        passage.number: Source(
+            passage.exchange_id,
+            source_name(passage.exchange, titles) if passage.exchange else "",
+            passage.exchange.timestamp if passage.exchange else None,
+            passage.is_forgotten,
+        )
         for passage in passages
     }
     return Citations(turn_id, sources, is_quoted)

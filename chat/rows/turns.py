@@ -236,7 +236,7 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
 
     Where only the presence of the answer matters, `has_blocks` saves rendering it.
     """
-    citations = citations_of(turn.id, details.recalled)
+    citations = citations_of(turn.id, details.recalled, details.titles)
     if has_blocks is None:
         blocks, segments, open_html = _answer_html(turn, citations)
     else:

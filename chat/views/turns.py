@@ -1,4 +1,4 @@
-"""Actions on turns: stop, withdraw, fork, retry, resume, edit, regenerate, switch; and their recall and citations."""
+"""Actions on turns: stop, withdraw, fork, retry, resume, edit, regenerate, switch; and what was recalled for them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ from chat.views.form_parsing import parse_client_key
 from memory import api as memory
 from memory.api import (
     EmbeddingJob,
-    NotFoundError,
     PageRequest,
     RateLimitedError,
     clean_text,
     count_message,
     excerpt,
-    exchange_url,
 )
 
 _MAX_URL_MESSAGE = 1500  # characters of a message that fit into a URL
@@ -134,28 +132,12 @@ def recalled_exchanges(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse
     context = {
         "section": "thread",
         "turn_id": turn.id,
+        "asker_id": turn.author_id,
         "message": excerpt(turn.message),
         "items": items,
         "back_url": f"{reverse('thread', args=[turn.thread_id])}#turn-{turn.id}",
     }
     return render(request, "chat/recall.html", context)
-
-
-@require_GET
-def citation(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse:
-    """Redirect to a cited passage in its document or thread."""
-    turn = access.turn_by_id(request.user.pk, turn_id)
-    recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id)).get(
-        turn.id, []
-    )
-    passage = [item for item in recalled if item.number == number]
-    if not passage:
-        raise NotFoundError
-    exchange = next((item.exchange for item in passage if item.exchange), None)
-    if exchange is None:
-        messages.info(request, _("Passage %(number)s is no longer in memory.") % {"number": number})
-        return redirect(turn_url(turn))
-    return redirect(exchange_url(exchange))
 
 
 def _restart(request: PageRequest, turn: Turn, service: Callable[[Turn], Turn]) -> HttpResponse:

@@ -16,6 +16,7 @@ class ChunkLocation:
     """Location of a chunk in a live version; `start` and `end` are character offsets in the extracted text.
 
     `separator` is the white space before the chunk. `label` names the page, slide, sheet or heading, "" if none exists.
+    `version_number` counts the versions of the document from 1.
     """
 
     document_id: uuid.UUID
@@ -25,6 +26,7 @@ class ChunkLocation:
     end: int
     separator: str
     label: str
+    version_number: int
 
 
 def locations_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ChunkLocation]:
@@ -34,6 +36,14 @@ def locations_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ChunkLoca
         return {}
     live_version = Chunk.objects.filter(exchange_id__in=ids, version__document__live_version=F("version"))
     rows = live_version.values_list(
-        "exchange_id", "version__document_id", "version_id", "index", "start", "end", "separator", "location"
+        "exchange_id",
+        "version__document_id",
+        "version_id",
+        "index",
+        "start",
+        "end",
+        "separator",
+        "location",
+        "version__number",
     )
     return {row[0]: ChunkLocation(*row[1:]) for row in rows}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from memory.lexical.bm25 import matching_terms
 from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.dates import DateRange
 from memory.utils.formatting import format_list
 
+# The explanation of a candidate for which nothing but its similarity speaks.
+SIMILAR = gettext_lazy("Similar to your question")
 _MAX_WORDS = 3
 # A term is mentioned if its weight is at least this share of the rarest term's weight.
 _MIN_IDF_SHARE = 0.35
@@ -17,27 +20,16 @@ _MIN_IDF_SHARE = 0.35
 def explain(
     candidate: Candidate, pool: CandidatePool, *, period: DateRange | None = None, is_below: bool = False
 ) -> str:
-    """Return one sentence about similarity, shared terms and matching date."""
+    """Return why a candidate was found: shared terms and a matching date, else SIMILAR, else the match next to it."""
     if is_below:
         return _("Not similar enough to be recalled automatically")
-    parts = [part for part in (_describe_similarity(candidate), _describe_shared_terms(candidate, pool)) if part]
+    parts = [_describe_shared_terms(candidate, pool)]
     if period and period.start <= candidate.timestamp <= period.end:
-        parts.append(_("from the date you mentioned"))
-    if not parts:
-        parts = [_("next to another match")]
-    text = ", ".join(parts)
-    return text[0].upper() + text[1:]
-
-
-def _describe_similarity(candidate: Candidate) -> str:
-    rank = candidate.ranks.get("meaning")
-    if rank is None:
-        return ""
-    if rank == 1:
-        return _("best match")
-    if rank <= 5:
-        return _("very similar")
-    return _("similar") if rank <= 30 else _("related")
+        parts.append(_("From the date mentioned"))
+    evidence = "; ".join(part for part in parts if part)
+    if evidence:
+        return evidence
+    return str(SIMILAR) if "meaning" in candidate.ranks else _("Next to another match")
 
 
 def _describe_shared_terms(candidate: Candidate, pool: CandidatePool) -> str:
@@ -50,4 +42,4 @@ def _describe_shared_terms(candidate: Candidate, pool: CandidatePool) -> str:
     words = list(dict.fromkeys(term.word for term in strong))[:_MAX_WORDS]
     if not words:
         return ""
-    return _("contains %(words)s") % {"words": format_list([_("“%(word)s”") % {"word": word} for word in words])}
+    return _("Contains %(words)s") % {"words": format_list([_("“%(word)s”") % {"word": word} for word in words])}

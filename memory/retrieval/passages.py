@@ -100,6 +100,7 @@ def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
         "end",
         "separator",
         "location",
+        "version__number",
         "exchange__user_message",
     )
     chunks = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*fields)]

@@ -21,7 +21,7 @@ from memory.spaces.access import SpaceIds
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """An exchange as it is shown to readers."""
+    """An exchange as it is shown to readers; `previous_id` is the one before it in its session or document."""
 
     id: uuid.UUID
     space_id: uuid.UUID
@@ -36,11 +36,12 @@ class ExchangeView:
     source: str
     source_file: str
     location: ChunkLocation | None = None
+    previous_id: uuid.UUID | None = None
 
     # Load only these columns; a row has more than twice as many.
     COLUMNS: ClassVar = (
         "space", "owner__name", "thread_id", "session_id", "turn_id", "user_message", "assistant_message", "timestamp",
-        "source", "source_file",
+        "source", "source_file", "previous",
     )  # fmt: skip
 
     @classmethod
@@ -60,6 +61,7 @@ class ExchangeView:
             source=row.source,
             source_file=row.source_file,
             location=location,
+            previous_id=row.previous_id,
         )
 
 

@@ -1,4 +1,4 @@
-// Opens the recalled passages for people who want them expanded, and where a citation or link points to one.
+// Opens the recalled passages for people who want them expanded, and the one that the address points to.
 (() => {
   const openAll = (root) => {
     if (document.body.dataset.recallDisplay !== "on") return;
@@ -9,32 +9,26 @@
   const openTarget = () => {
     const item = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest(".recall-item");
     if (!item) return;
-    item.closest(".recall__panel").open = true;
+    for (let parent = item.parentElement; parent; parent = parent.parentElement) {
+      if (parent.matches("details")) parent.open = true;
+    }
     const passage = item.querySelector("details");
     if (passage) passage.open = true;
     item.scrollIntoView({ block: "nearest" });
   };
 
-  // Only one passage is open at a time.
-  document.addEventListener("toggle", (event) => {
-    const passage = event.target;
-    if (!passage.open || !passage.parentElement?.matches(".recall-item")) return;
-    for (const other of passage.closest(".recall__panel, .page").querySelectorAll(".recall-item details[open]")) {
-      if (other !== passage) other.open = false;
+  // Only one passage of a panel is open at a time, and Tab enters the panel at the one visited last.
+  const itemsOf = (item) => item.closest(".recall__panel, .page")?.querySelectorAll(".recall-item") ?? [];
+  document.addEventListener("toggle", ({ target }) => {
+    if (!target.open || !target.matches(".recall-item > :first-child")) return;
+    for (const item of itemsOf(target)) {
+      if (item !== target.parentElement && item.querySelector("details")) item.querySelector("details").open = false;
     }
   }, true);
-
-  // The arrow keys move between the passages.
-  document.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const summary = event.target.closest(".recall-item summary");
-    if (!step || !summary) return;
-    const all = [...summary.closest(".recall__panel").querySelectorAll(".recall-item summary")].filter((item) =>
-      item.checkVisibility());
-    const next = all[all.indexOf(summary) + step];
-    if (!next) return;
-    event.preventDefault();
-    next.focus();
+  document.addEventListener("focusin", ({ target }) => {
+    if (!target.matches(".recall__panel .recall-item > :first-child > summary")) return;
+    for (const item of itemsOf(target)) item.querySelector("summary")?.setAttribute("tabindex", "-1");
+    target.removeAttribute("tabindex");
   });
 
   openAll(document);

@@ -19,11 +19,12 @@
     document.getElementById("message")?.focus({ preventScroll: true });
   });
 
-  // Opening a recalled passage changes the height as well; then the page must not scroll.
+  // Opening a recalled passage changes the height as well; then, and while a source is open, the page must not scroll.
   let opened = 0;
+  const isReading = () => performance.now() - opened <= 400 || turns.querySelector(".source-card") !== null;
   turns.addEventListener("toggle", () => (opened = performance.now()), true);
   new ResizeObserver(() => {
-    if (following && performance.now() - opened > 400) toEnd();
+    if (following && !isReading()) toEnd();
     else button.hidden = atEnd();
   }).observe(turns);
 

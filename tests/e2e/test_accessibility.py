@@ -116,7 +116,7 @@ def test_a_thread_has_no_violations_in_any_state(alice, visit, endpoint, check):
     found += violations(page)
     page.goto(path)
     for open_, state in (
-        (lambda: turn(page).locator("summary", has_text="More").click(), "Edit message…"),
+        (lambda: turn(page).locator(".menu summary").click(), "Edit message…"),
         (lambda: page.keyboard.press("Control+/"), "Shortcuts"),
         (lambda: page.keyboard.press("Control+k"), "Search memory for"),
         (lambda: page.get_by_role("switch").click(), "Stop saving this thread to memory?"),

@@ -46,7 +46,7 @@ def chip(page: Page, name: str):
     return page.locator(".chip").filter(has_text=name)
 
 
-def test_a_dropped_file_is_read_recalled_and_cited_and_the_citation_opens_the_passage(visit, alice, endpoint, file):
+def test_a_dropped_file_is_read_recalled_and_cited_and_its_source_leads_to_the_passage(visit, alice, endpoint, file):
     page = visit(alice)
     drop(page, file)
     expect(chip(page, file.name)).to_contain_text("Remembered")
@@ -60,6 +60,8 @@ def test_a_dropped_file_is_read_recalled_and_cited_and_the_citation_opens_the_pa
     expect(turn(page).locator(".citation--unknown")).to_have_text("[8]")
 
     turn(page).locator("a.citation").click()
+    expect(turn(page).locator(".source-card .recall-item__text")).to_contain_text("silent until midnight")
+    turn(page).locator(".source-card").get_by_role("link", name="Open document").click()
     page.wait_for_url(re.compile(r"/d/[0-9a-f-]{36}\?at=\d+#passage-\d+"))
     expect(page.locator(".passage--cited")).to_contain_text("silent until midnight")
     expect(page.locator(".passage--cited")).to_be_in_viewport()

@@ -32,14 +32,15 @@ def test_an_exchange_is_recalled_in_another_thread_with_explanation_and_source(v
 
     panel.locator("> summary").click()
     item = panel.locator(".recall-item")
-    item.locator("summary").click()
+    item.locator("summary").first.click()
+    expect(item.locator(".recall-item__why > summary")).not_to_be_empty()
+    item.locator(".recall-item__why > summary").click()
     expect(item.locator(".similarity")).to_have_text(re.compile(r"Similarity\s*\.\d\d"))
-    expect(item.locator(".recall-item__body > p").nth(3)).not_to_be_empty()
-    expect(item.locator(".recall-item__source").last).to_contain_text("Alice Owner")
+    expect(item.locator(".recall-item__source")).to_contain_text("You said in The greenhouse key")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
-    expect(item.locator(".recall-item__body")).to_be_visible()  # the end of the answer did not close it
+    expect(item.locator(".recall-item__text")).to_be_visible()  # the end of the answer did not close it
 
-    item.get_by_role("link", name="Open").click()
+    item.get_by_role("link", name="Open thread").click()
     page.wait_for_url(re.compile(re.escape(path) + "#turn-"))
     expect(page.locator("article.turn:target")).to_contain_text("The greenhouse key hangs behind the clock")
     expect(page.locator("article.turn:target")).to_be_in_viewport()
@@ -58,7 +59,7 @@ def test_forgetting_from_the_panel_is_confirmed_once_and_shown_in_other_browsers
     expect(elsewhere.locator(".recall-item .recall-item__excerpt")).to_contain_text("behind the clock")
 
     page.locator(".recall__panel > summary").click()
-    page.locator(".recall-item summary").click()
+    page.locator(".recall-item summary").first.click()
     page.locator(".recall-item").get_by_role("link", name="Forget…").click()
     question = page.get_by_role("dialog")
     expect(question).to_contain_text("Forget this exchange?")
@@ -71,7 +72,7 @@ def test_forgetting_from_the_panel_is_confirmed_once_and_shown_in_other_browsers
     question.get_by_role("button", name="Forget it").click()
     page.wait_for_url(re.compile(re.escape(path)))
     expect(page.locator(".toast")).to_contain_text("Forgotten.")
-    expect(elsewhere.locator(".recall-item--forgotten")).to_contain_text("Forgotten")
+    expect(elsewhere.locator(".recall-item--missing")).to_contain_text("Forgotten")
     expect(elsewhere.locator("#turns")).not_to_contain_text("in the hall")
     expect(first.locator(".recall__forgotten")).to_contain_text("Forgotten by Alice Owner")
 

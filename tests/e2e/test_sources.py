@@ -56,8 +56,8 @@ def test_the_summary_is_replaced_and_cited_passages_move_to_the_front_when_the_a
     turn(page).locator(".recall__more > summary").click()
     expect(shown).to_have_count(3)
     expect(shown.nth(2).locator(".recall-item__number")).to_be_hidden()
-    expect(shown.nth(2)).to_contain_text("Not cited")
-    expect(shown.nth(0)).not_to_contain_text("Not cited", use_inner_text=True)
+    expect(shown.nth(2)).to_contain_text("not cited", use_inner_text=True)
+    expect(shown.nth(0)).not_to_contain_text("not cited", use_inner_text=True)
 
     fresh = visit(alice, path)
     assert excerpts(fresh, ".recall__panel") == excerpts(page, ".recall__panel")
@@ -82,7 +82,7 @@ def test_nothing_moves_in_a_panel_that_is_open_when_the_answer_ends(visit, alice
     expect(items.nth(1).locator("details").first).to_have_attribute("open", "")
     page.keyboard.press("Enter")
     expect(items).to_have_count(0)
-    expect(turn(page).locator(".recall__list").first.locator("> .recall-item")).to_have_count(1)
+    expect(turn(page).locator(".recall__list").first.locator(".recall-item")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(items).to_have_count(1)
     assert items.first.get_attribute("id") == before[2]
@@ -98,3 +98,228 @@ def test_an_answer_without_citations_says_so(visit, alice, endpoint, memories):
         turn(opened).locator(".recall__panel > summary").click()
         expect(turn(opened).locator(".recall-item:visible")).to_have_count(3)
     assert excerpts(fresh, ".recall__panel") == excerpts(page, ".recall__panel")
+
+
+@pytest.fixture
+def cited(visit, alice, endpoint, memories):
+    """Open an answer with three citations in two paragraphs, in a window of the given size; return its page."""
+    filling = "There is more to say about keys. " * 12
+    endpoint.script(KEY, answer=f"It was copied [3], and one hangs there [1].\n\n{filling}\n\nAs was said [3].")
+    thread = alice.send_message(QUESTION)
+    wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the answer to be remembered")
+
+    def open_page(width: int = 1280, height: int = 860, **options) -> Page:
+        page = visit(alice, f"/t/{thread}", viewport={"width": width, "height": height}, **options)
+        expect(turn(page).locator("a.citation")).to_have_count(3)
+        return page
+
+    return open_page
+
+
+def text_of(citation) -> str:
+    """Return the text of the item to which a citation belongs."""
+    item = citation.page.locator(f"[id='{(citation.get_attribute('href') or '')[1:]}']")
+    return (item.locator(".recall-item__text").text_content() or "").split("\n")[0]
+
+
+def middle(locator) -> float:
+    box = locator.bounding_box()
+    assert box
+    return box["y"] + box["height"] / 2
+
+
+def test_a_citation_opens_its_source_level_with_its_line_and_closes_with_a_second_click(cited):
+    page = cited()
+    url, scrolled = page.url, page.evaluate("scrollY")
+    first, last = turn(page).locator("a.citation").first, turn(page).locator("a.citation").last
+    expect(first).to_have_accessible_name(re.compile(r"^Source 3: The "))
+
+    last.click()
+    card = turn(page).locator(".source-card")
+    expect(card).to_be_visible()
+    expect(last).to_have_attribute("aria-expanded", "true")
+    expect(first).to_have_attribute("aria-expanded", "false")
+    expect(page.locator("#live-region")).to_have_text("Source 3 opened")
+    expect(card.get_by_role("link", name="Open thread")).to_be_visible()
+    expect(card.get_by_role("button", name="Not relevant")).to_be_visible()
+    assert abs(middle(card.locator(".recall-item__number")) - middle(last)) < 6
+    assert (page.url, page.evaluate("scrollY")) == (url, scrolled)
+
+    turn(page).locator("a.citation").nth(1).click()
+    expect(card).to_have_count(1)
+    expect(last).to_have_attribute("aria-expanded", "false")
+    summary, box = turn(page).locator(".recall__panel > summary").bounding_box(), card.bounding_box()
+    assert summary
+    assert box
+    assert box["y"] >= summary["y"] + summary["height"], "a card never covers the summary line"
+    turn(page).locator("a.citation").nth(1).click()
+    expect(card).to_have_count(0)
+    assert (page.url, page.evaluate("scrollY")) == (url, scrolled)
+
+
+def test_a_source_is_opened_and_left_with_the_keyboard(cited):
+    page = cited()
+    citation = turn(page).locator("a.citation").nth(1)
+    card = turn(page).locator(".source-card")
+    for key in ("Enter", " "):
+        citation.focus()
+        page.keyboard.press(key)
+        expect(card).to_be_focused()
+        page.keyboard.press("ArrowLeft")
+        expect(card).to_have_accessible_name(re.compile("^Source 3"))
+        expect(card).to_be_focused()
+        page.keyboard.press("ArrowLeft")
+        expect(card).to_have_accessible_name(re.compile("^Source 1"))
+        page.keyboard.press("Escape")
+        expect(card).to_have_count(0)
+        expect(citation).to_be_focused()
+
+    citation.press("Enter")
+    expect(card.get_by_role("button", name="Pin")).to_be_visible()
+    page.keyboard.press("p")
+    expect(card.get_by_role("button", name="Unpin")).to_be_visible()
+    page.keyboard.press("p")
+    expect(card.get_by_role("button", name="Pin", exact=True)).to_be_visible()
+    page.keyboard.press("f")
+    expect(page.get_by_role("dialog").filter(has_text="Forget this exchange?")).to_be_visible()
+
+
+def test_a_preview_is_shown_on_hover_and_on_focus(cited):
+    page = cited()
+    preview = page.get_by_role("tooltip")
+    citation = turn(page).locator("a.citation").last
+    citation.hover()
+    expect(preview).to_contain_text(text_of(citation))
+    expect(citation).to_have_attribute("aria-describedby", "citation-preview")
+    preview.hover()
+    page.wait_for_timeout(400)
+    expect(preview).to_be_visible()
+    page.mouse.move(10, 400)
+    expect(preview).to_be_hidden()
+
+    page.keyboard.press("Tab")
+    citation.focus()
+    expect(preview).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(preview).to_be_hidden()
+    expect(citation).to_be_focused()
+    assert "Source 3" in (citation.get_attribute("aria-label") or "")
+
+
+def test_in_an_open_panel_a_citation_opens_the_item_and_opening_the_panel_takes_the_card_in(cited):
+    page = cited()
+    turn(page).locator("a.citation").last.click()
+    expect(turn(page).locator(".source-card")).to_be_visible()
+
+    turn(page).locator(".recall__panel > summary").click()
+    expect(turn(page).locator(".source-card")).to_have_count(0)
+    opened = turn(page).locator(".recall-item:has(> details[open])")
+    expect(opened).to_contain_text(text_of(turn(page).locator("a.citation").last))
+    expect(turn(page).locator("a.citation").last).to_have_attribute("aria-expanded", "true")
+    turn(page).locator("a.citation").nth(1).click()
+    expect(opened).to_have_count(1)
+    expect(opened).to_contain_text(text_of(turn(page).locator("a.citation").nth(1)))
+    opened.locator("summary").first.focus()
+    page.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
+    expect(turn(page).locator("a.citation").nth(1)).to_be_focused()
+
+
+def test_the_keys_of_the_panel(cited):
+    page = cited()
+    summary = turn(page).locator(".recall__panel > summary")
+    summary.focus()
+    page.keyboard.press("Enter")
+    items = turn(page).locator(".recall-item > :first-child > summary:visible")
+    expect(items).to_have_count(2)
+    page.keyboard.press("Tab")
+    expect(items.nth(0)).to_be_focused()
+    for key, index in (("ArrowDown", 1), ("ArrowUp", 0), ("End", 1), ("Home", 0), ("End", 1)):
+        page.keyboard.press(key)
+        expect(items.nth(index)).to_be_focused()
+    page.keyboard.press("n")
+    expect(turn(page).get_by_text("Not relevant: not recalled for you.").locator("visible=true")).to_have_count(1)
+    page.keyboard.press("n")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    expect(items.nth(1)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(summary).to_be_focused()
+    expect(items).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [1024, 820])
+def test_on_a_tablet_the_card_opens_below_its_paragraph_and_the_text_below_makes_room(cited, width):
+    page = cited(width, 700)
+    page.evaluate("scrollTo(0, 0)")
+    citation, paragraphs = turn(page).locator("a.citation").first, turn(page).locator(".answer p")
+    line, below = middle(citation), middle(paragraphs.nth(1))
+    citation.click()
+    card = turn(page).locator(".source-card")
+    expect(card.get_by_role("button", name="Pin")).to_be_visible()
+    box = card.bounding_box()
+    assert box
+    assert middle(citation) == line, "the line that is read does not move"
+    assert box["y"] >= middle(paragraphs.nth(0))
+    assert box["y"] + box["height"] <= middle(paragraphs.nth(1))
+    page.keyboard.press("Escape")
+    expect(card).to_have_count(0)
+    assert middle(paragraphs.nth(1)) == below
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_on_a_phone_the_source_is_a_modal_sheet(cited):
+    page = cited(390, 844, has_touch=True, is_mobile=True)
+    turn(page).locator("a.citation").nth(1).tap()
+    sheet = page.get_by_role("dialog", name=re.compile("^Source 1"))
+    expect(sheet).to_be_visible()
+    assert sheet.evaluate("node => node.matches(':modal')")
+    expect(sheet).to_contain_text(text_of(turn(page).locator("a.citation").nth(1)))
+    expect(sheet.locator(".source-card__count")).to_have_text("2 of 2")
+    links = sheet.locator(".link-row :is(a, button)")
+    expect(links.first).to_be_visible()
+    assert all((links.nth(n).bounding_box() or {"height": 0})["height"] >= 44 for n in range(links.count()))
+    sheet.locator(".source-card__count").tap()
+    expect(page.get_by_role("dialog", name=re.compile("^Source 3"))).to_be_visible()
+    page.touchscreen.tap(195, 60)
+    expect(page.locator(".source-card")).to_have_count(0)
+    assert "#" not in page.url
+
+
+def test_without_scripts_a_citation_leads_to_its_item_on_the_page(cited):
+    page = cited(java_script_enabled=False)
+    url = page.url
+    turn(page).locator("a.citation").first.click()
+    assert page.url.startswith(f"{url}#turn-")
+    item = page.locator(f"[id='{page.url.partition('#')[2]}']")
+    expect(item).to_contain_text(text_of(turn(page).locator("a.citation").first))
+    expect(item).to_be_in_viewport()
+
+
+def test_a_card_stays_open_while_its_paragraph_grows(visit, alice, endpoint, memories):
+    page = visit(alice)
+    endpoint.script(KEY, answer="It was copied [3].\nAnd then " + "so on and " * 12 + "[1].", token_delay=0.15)
+    begin_thread(page, QUESTION)
+    citation = turn(page).locator("a.citation").first
+    expect(citation).to_be_visible()
+    page.evaluate("document.querySelector('article.turn a.citation').click()")  # at once, before it is replaced
+    card = turn(page).locator(".source-card")
+    text = text_of(citation)
+    expect(card).to_contain_text(text)
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    expect(card).to_contain_text(text)
+    expect(citation).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("Escape")
+    expect(card).to_have_count(0)
+
+
+def test_the_source_is_a_sentence_and_the_similarity_is_shown_on_request(cited):
+    page = cited()
+    turn(page).locator("a.citation").last.click()
+    card = turn(page).locator(".source-card")
+    expect(card.locator(".recall-item__source")).to_have_text(re.compile(r"You said in\s+The .+,\s+\d+ \w+"))
+    expect(card.locator(".recall-item__why > summary")).to_have_text(re.compile(r"Contains “.+”"))
+    expect(card.locator(".similarity")).to_be_hidden()
+    card.locator(".recall-item__why > summary").click()
+    expect(card.locator(".similarity")).to_have_text(re.compile(r"Similarity\s+\.\d\d"))
+    expect(card).to_be_visible()
