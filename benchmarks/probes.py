@@ -3,28 +3,33 @@
     python -m benchmarks.probes [--write]
 
 The first table has, for each trait, the share of held-out sentences that are recognised rightly at .5, with and without
-the trait, in all languages and in those without a sentence for fitting. The others have the same for the traits whose
-level is not .5, at several levels.
+the trait, in all languages and in those without a sentence for fitting. Then the same follows for the traits whose level
+is not .5, at several levels; `unseen` are the sentences that were not at hand while those for fitting were written. The
+last table has, for each language, the share of unseen messages that are recognised as a standing instruction.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import django
 import numpy as np
+import yaml
 
 from benchmarks.figures import table
 
 HELD_OUT = Path(__file__).parent.parent / "tests" / "traits"
 NEW_LANGUAGES = ("nl", "pl", "ja")
+UNSEEN = HELD_OUT / "unseen"
 LEVELS = {
     "wants_memory": (0.36, 0.4, 0.44, 0.48, 0.52),
-    "former_state": (0.3, 0.35, 0.4, 0.45),
-    "broad": (0.25, 0.3, 0.35),
-    "standing_instruction": (0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6),
+    "former_state": (0.25, 0.3, 0.35, 0.4),
+    "broad": (0.15, 0.2, 0.25, 0.3, 0.35),
+    "standing_instruction": (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6),
 }
 
 
@@ -42,21 +47,45 @@ def main() -> None:
     embedder = LocalEmbedder(probes.SHIPPED_MODEL)
     fitted = fit_probes(embedder)
     if options.write:
-        np.savez(probes.SHIPPED, **fitted)
+        probes.save_shipped(fitted)
+
+    def read(trait: str, texts: Sequence[str]) -> np.ndarray:
+        embed = embedder.embed_documents if trait == probes.STANDING_INSTRUCTION else embedder.embed_queries
+        return fitted[trait].probability(embed(texts))
+
     rows, level_tables = [], {}
     for trait in probes.TRAITS:
-        examples = load_examples(trait, HELD_OUT)
-        found = np.array([probes.probability(fitted[trait], v) for v in embedder.embed_queries(examples.texts)])
-        has_trait, is_new = np.array(examples.labels) == 1, np.isin(examples.languages, NEW_LANGUAGES)
-        rows.append((trait, *shares(found, has_trait, 0.5), *shares(found[is_new], has_trait[is_new], 0.5)))
-        if trait in LEVELS:
-            level_tables[trait] = [
+        for folder in (HELD_OUT, UNSEEN):
+            if not (folder / f"{trait}.yaml").exists():
+                continue
+            examples = load_examples(trait, folder)
+            found = read(trait, examples.texts)
+            has_trait, is_new = np.array(examples.labels) == 1, np.isin(examples.languages, NEW_LANGUAGES)
+            name = trait if folder == HELD_OUT else f"{trait}, unseen"
+            rows.append((name, *shares(found, has_trait, 0.5), *shares(found[is_new], has_trait[is_new], 0.5)))
+            level_tables[name] = [
                 (level, *shares(found, has_trait, level), *shares(found[is_new], has_trait[is_new], level))
-                for level in LEVELS[trait]
+                for level in LEVELS.get(trait, ())
             ]
     table(("trait", "with", "without", "new languages: with", "without"), rows)
-    for trait, level_rows in level_tables.items():
-        table((f"{trait} at", "with", "without", "new languages: with", "without"), level_rows)
+    for name, level_rows in level_tables.items():
+        if level_rows:
+            table((f"{name} at", "with", "without", "new languages: with", "without"), level_rows)
+    print_instructions(partial(read, probes.STANDING_INSTRUCTION))
+
+
+def print_instructions(read: Callable[[Sequence[str]], np.ndarray]) -> None:
+    """Print for each language the shares that are recognised as instructions, and suggested at least."""
+    from memory.retrieval.instruction_detection import OF_MESSAGE
+
+    content = yaml.safe_load((UNSEEN / "standing_instruction.yaml").read_text(encoding="utf-8"))
+    content["ordinary"] = yaml.safe_load((UNSEEN / "ordinary.yaml").read_text(encoding="utf-8"))
+    rows = []
+    for language in content["ordinary"]:
+        found = [read(content[side][language]) for side in ("positive", "ambiguous", "negative", "ordinary")]
+        levels = (OF_MESSAGE.recognised, OF_MESSAGE.suggested)
+        rows.append((language, *("/".join(f"{(side >= level).mean():.2f}" for level in levels) for side in found)))
+    table(("recognised/suggested", "instructions", "ambiguous", "near misses", "ordinary"), rows)
 
 
 def shares(found: np.ndarray, has_trait: np.ndarray, level: float) -> tuple[str, str]:

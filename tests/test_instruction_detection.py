@@ -76,22 +76,17 @@ def test_it_is_only_looked_for_on_request(memory, person):
     assert found.instruction is None
 
 
-def test_a_message_of_one_sentence_is_embedded_once(detect, monkeypatch):
-    embedded = []
-    embed_queries, embed_query = LocalEmbedder.embed_queries, LocalEmbedder.embed_query
+def test_a_message_and_each_of_its_sentences_are_embedded_in_one_batch(detect, monkeypatch):
+    batches = []
+    embed_documents = LocalEmbedder.embed_documents
 
     def count(embedder, texts):
-        embedded.extend(texts)
-        return embed_queries(embedder, texts)
+        batches.append(list(texts))
+        return embed_documents(embedder, texts)
 
-    def count_one(embedder, text):
-        embedded.append(text)
-        return embed_query(embedder, text)
+    monkeypatch.setattr(LocalEmbedder, "embed_documents", count)
+    sentence = "From now on always answer me in feet and inches."
 
-    monkeypatch.setattr(LocalEmbedder, "embed_queries", count)
-    monkeypatch.setattr(LocalEmbedder, "embed_query", count_one)
-
-    assert detect("From now on always answer me in feet and inches.")
-    assert len(set(embedded)) == 1
-    assert detect("Good morning. From now on always answer me in feet and inches.")
-    assert len(set(embedded)) == 3
+    assert detect(sentence)
+    assert detect(f"Good morning. {sentence}")
+    assert batches == [[sentence], [f"Good morning. {sentence}", "Good morning.", sentence]]

@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ('provider', models.CharField(max_length=20)),
                 ('model', models.CharField(max_length=255)),
                 ('trait', models.CharField(max_length=40)),
-                ('weights', models.BinaryField(help_text='float32, dimension + 1, the bias last')),
+                ('weights', models.BinaryField(help_text="arrays of the probe in NumPy's npz format")),
                 ('examples', models.CharField(help_text='SHA-256 of the labelled sentences it was fitted on', max_length=64)),
             ],
             options={

@@ -19,12 +19,12 @@ class Calibration(models.Model):
 
 
 class Probe(models.Model):
-    """A linear probe for one trait of a message, fitted for one embedding model."""
+    """A probe for one trait of a message, fitted for one embedding model."""
 
     provider = models.CharField(max_length=20)
     model = models.CharField(max_length=255)
     trait = models.CharField(max_length=40)
-    weights = models.BinaryField(help_text="float32, dimension + 1, the bias last")
+    weights = models.BinaryField(help_text="arrays of the probe in NumPy's npz format")
     examples = models.CharField(max_length=64, help_text="SHA-256 of the labelled sentences it was fitted on")
 
     class Meta:

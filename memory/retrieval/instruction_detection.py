@@ -1,7 +1,8 @@
 """Detect standing instructions: the sentences of a message that say how answers should be from now on.
 
-The probe of the trait *standing instruction* reads the vector of the message, which recall computes anyway. A message of
-several sentences is split, and each sentence is read by itself, because its other sentences hide an instruction.
+The probe of the trait *standing instruction* reads the document vector of the message, which shows this trait more
+clearly than its query vector. A message of several sentences is split, and each sentence is read by itself, because its
+other sentences hide an instruction.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class _Levels:
 
 # At most one of 200 ordinary messages is recognised; docs/decisions/0011-standing-instructions.md has the figures. A
 # message of several sentences has as many chances to be mistaken, so more is needed unless the whole is one as well.
-_OF_MESSAGE = _Levels(recognised=0.45, suggested=0.3)
-_OF_SENTENCE = _Levels(recognised=0.6, suggested=0.45)
+OF_MESSAGE = _Levels(recognised=0.4, suggested=0.25)
+OF_SENTENCE = _Levels(recognised=0.7, suggested=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,9 @@ def detect_async(message: str, query: Query) -> Callable[[], DetectedInstruction
     parts = _split(message)
     if not 1 <= len(parts) <= _MAX_SENTENCES:
         return lambda: None
-    get_vectors = None
-    if len(parts) > 1:
-        get_vectors = embed_each_async(parts, generations.embedder_for(query.generation))
-    return lambda: _detect(parts, query, get_vectors() if get_vectors else None)
+    texts = parts if len(parts) == 1 else [" ".join(parts), *parts]
+    get_vectors = embed_each_async(texts, generations.embedder_for(query.generation))
+    return lambda: _detect(parts, query, get_vectors())
 
 
 def _split(message: str) -> list[str]:
@@ -69,19 +69,18 @@ def _split(message: str) -> list[str]:
 
 
 def _detect(parts: Sequence[str], query: Query, vectors: Vectors | None) -> DetectedInstruction | None:
-    traits = query.traits
-    if traits is None:
-        return None
-    whole = traits.standing_instruction
-    if len(parts) == 1:
-        return _choose(parts, [whole], _OF_MESSAGE)
+    """Choose by the document vectors of the whole message and, if it has several parts, of each of them."""
     if vectors is None:
         return None
-    found = [probes.read_traits(vector, query.generation.provider, query.generation.model) for vector in vectors]
-    values = [traits.standing_instruction if traits else 0.0 for traits in found]
-    if whole < _OF_MESSAGE.recognised:
-        return _choose(parts, values, _OF_SENTENCE)
-    return _choose(parts, values, _OF_MESSAGE) or _choose([" ".join(parts)], [whole], _OF_MESSAGE)
+    values = probes.read_instructions(vectors, query.generation.provider, query.generation.model)
+    if values is None:
+        return None
+    if len(parts) == 1:
+        return _choose(parts, values, OF_MESSAGE)
+    whole, *of_parts = values
+    if whole < OF_MESSAGE.recognised:
+        return _choose(parts, of_parts, OF_SENTENCE)
+    return _choose(parts, of_parts, OF_MESSAGE) or _choose([" ".join(parts)], [whole], OF_MESSAGE)
 
 
 def _choose(parts: Sequence[str], values: Sequence[float], levels: _Levels) -> DetectedInstruction | None:

@@ -1,4 +1,4 @@
-"""Linear probes: what a message asks for, read from its vector.
+"""Probes: what a message asks for, read from its vector.
 
 A probe is a logistic regression over the vector of a message, fitted on labelled sentences
 (`memory/retrieval/tuning/probe_fitting.py`). It works in every language that the embedding model knows, and does not
@@ -7,25 +7,73 @@ depend on what is stored. The probes of the shipped model are part of the packag
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory.embeddings import multilingual_e5
 from memory.embeddings.base import Vectors
-from memory.models import Probe
+from memory.models import Probe as ProbeRow
 
 SHIPPED_MODEL = multilingual_e5.NAME
-TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state", "broad", "standing_instruction")
-Weights = NDArray[np.float32]  # (dimension + 1,), the bias last
-Probes = Mapping[str, Weights]
+# The traits of a message, read from its query vector, and the one that is read from document vectors of its sentences.
+MESSAGE_TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state", "broad")
+STANDING_INSTRUCTION = "standing_instruction"
+TRAITS = (*MESSAGE_TRAITS, STANDING_INSTRUCTION)
 
 # Labelled sentences, and the probes fitted on them for the shipped model.
 FOLDER = Path(__file__).with_name("traits")
 SHIPPED = FOLDER / f"{SHIPPED_MODEL}.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class LinearProbe:
+    """A logistic regression over the vector itself: `weights` (dimension + 1,), the bias last."""
+
+    weights: NDArray[np.float32]
+
+    @property
+    def dimension(self) -> int:
+        """Return the length of the vectors that it reads."""
+        return len(self.weights) - 1
+
+    def probability(self, vectors: Vectors) -> NDArray[np.float64]:
+        """Return the probabilities (count,) that the texts with these vectors (count, dimension) have the trait."""
+        return sigmoid(vectors @ self.weights[:-1] + self.weights[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProbe:
+    """A logistic regression over the similarities of the vector to those of some labelled sentences, the landmarks.
+
+    `landmarks` (count, dimension) are normalised vectors in units of `step`, `weights` (count + 1,) has the bias last.
+    """
+
+    centre: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    landmarks: NDArray[np.int8]
+    step: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+    @property
+    def dimension(self) -> int:
+        """Return the length of the vectors that it reads."""
+        return len(self.centre)
+
+    def probability(self, vectors: Vectors) -> NDArray[np.float64]:
+        """Return the probabilities (count,) that the texts with these vectors (count, dimension) have the trait."""
+        similarities = gaussian_kernel((vectors - self.centre) * self.scale, self.landmarks * self.step)
+        return sigmoid(similarities @ self.weights[:-1] + self.weights[-1])
+
+
+Probe = LinearProbe | KernelProbe
+Probes = Mapping[str, Probe]
 _probes: dict[tuple[str, str], Probes] = {}
 
 
@@ -35,8 +83,7 @@ class MessageTraits:
 
     `wants_memory`: stored exchanges could serve the answer, unlike for small talk and general tasks. `follow_up`: it
     depends on the previous messages. `latest_state`: it asks how things are now. `former_state`: it asks how they were
-    before a change. `broad`: it asks for a summary, a list or an order of events. `standing_instruction`: it says how
-    answers should be from now on.
+    before a change. `broad`: it asks for a summary, a list or an order of events.
     """
 
     wants_memory: float
@@ -44,7 +91,6 @@ class MessageTraits:
     latest_state: float
     former_state: float
     broad: float
-    standing_instruction: float
 
 
 def read_traits(vector: Vectors, provider: str, model: str) -> MessageTraits | None:
@@ -55,7 +101,16 @@ def read_traits(vector: Vectors, provider: str, model: str) -> MessageTraits | N
     probes = _probes_of(provider, model, len(vector))
     if probes is None:
         return None
-    return MessageTraits(**{trait: probability(probes[trait], vector) for trait in TRAITS})
+    return MessageTraits(**{trait: float(probes[trait].probability(vector[None])[0]) for trait in MESSAGE_TRAITS})
+
+
+def read_instructions(vectors: Vectors, provider: str, model: str) -> list[float] | None:
+    """Return for each text the probability that it says how answers should be from now on.
+
+    `vectors` (count, dimension) are their document vectors. Return None if the model has no probes yet.
+    """
+    probes = _probes_of(provider, model, vectors.shape[1])
+    return None if probes is None else [float(p) for p in probes[STANDING_INSTRUCTION].probability(vectors)]
 
 
 def is_shipped(provider: str, model: str) -> bool:
@@ -63,9 +118,18 @@ def is_shipped(provider: str, model: str) -> bool:
     return (provider, model) == ("local", SHIPPED_MODEL)
 
 
-def probability(weights: Weights, vector: Vectors) -> float:
-    """Return the probability that the message with this vector (dimension,) has the trait."""
-    return float(1 / (1 + np.exp(-np.clip(vector @ weights[:-1] + weights[-1], -30, 30))))
+def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the probabilities of these logits."""
+    probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(logits, -30, 30).astype(np.float64)))
+    return probabilities
+
+
+def gaussian_kernel(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float32]:
+    """Return the similarities (count of a, count of b), from 0 to 1, of the rows of two arrays (count, dimension)."""
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    squares = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None, :] - 2 * a @ b.T
+    similarities: NDArray[np.float32] = np.exp(-np.maximum(squares, 0))
+    return similarities
 
 
 def forget_probes(provider: str, model: str) -> None:
@@ -73,11 +137,51 @@ def forget_probes(provider: str, model: str) -> None:
     _probes.pop((provider, model), None)
 
 
+def save_shipped(probes: Probes) -> None:
+    """Replace the probes in the package."""
+    arrays = {f"{trait}.{name}": array for trait, probe in probes.items() for name, array in _arrays(probe).items()}
+    np.savez_compressed(SHIPPED, **arrays)
+
+
+def load_shipped() -> Probes:
+    """Return the probes in the package."""
+    arrays: dict[str, dict[str, Any]] = {}
+    with np.load(SHIPPED) as file:
+        for key in file.files:
+            trait, name = key.split(".")
+            arrays.setdefault(trait, {})[name] = file[key]
+    return {trait: _build(found) for trait, found in arrays.items()}
+
+
+def to_bytes(probe: Probe) -> bytes:
+    """Return a probe in the form in which it is stored."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **_arrays(probe))
+    return buffer.getvalue()
+
+
+def from_bytes(content: bytes) -> Probe | None:
+    """Return a stored probe, or None if an earlier version stored it."""
+    try:
+        with np.load(io.BytesIO(content)) as file:
+            return _build({name: file[name] for name in file.files})
+    except (ValueError, BadZipFile, TypeError):
+        return None
+
+
+def _arrays(probe: Probe) -> dict[str, Any]:
+    return {field.name: getattr(probe, field.name) for field in fields(probe)}
+
+
+def _build(arrays: dict[str, Any]) -> Probe:
+    return KernelProbe(**arrays) if "landmarks" in arrays else LinearProbe(**arrays)
+
+
 def _probes_of(provider: str, model: str, dimension: int) -> Probes | None:
     """Return the probes of a model for vectors of this length; they are read once per process."""
     key = (provider, model)
     if key not in _probes or not _fit_together(_probes[key], dimension):
-        found = _load_shipped() if is_shipped(provider, model) else _load_stored(provider, model)
+        found = load_shipped() if is_shipped(provider, model) else _load_stored(provider, model)
         if not set(TRAITS) <= set(found) or not _fit_together(found, dimension):
             return None
         _probes[key] = found
@@ -85,14 +189,9 @@ def _probes_of(provider: str, model: str, dimension: int) -> Probes | None:
 
 
 def _fit_together(probes: Probes, dimension: int) -> bool:
-    return all(len(weights) == dimension + 1 for weights in probes.values())
-
-
-def _load_shipped() -> Probes:
-    with np.load(SHIPPED) as file:
-        return {trait: file[trait] for trait in file.files}
+    return all(probe.dimension == dimension for probe in probes.values())
 
 
 def _load_stored(provider: str, model: str) -> Probes:
-    rows = Probe.objects.filter(provider=provider, model=model).values_list("trait", "weights")
-    return {trait: np.frombuffer(bytes(weights), dtype="<f4") for trait, weights in rows}
+    rows = ProbeRow.objects.filter(provider=provider, model=model).values_list("trait", "weights")
+    return {trait: probe for trait, content in rows if (probe := from_bytes(bytes(content))) is not None}

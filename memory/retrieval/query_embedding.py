@@ -42,13 +42,16 @@ def embed_async(messages: Sequence[str], embedder: Embedder, *, keep: bool = Tru
 
 
 def embed_each_async(texts: Sequence[str], embedder: Embedder) -> Callable[[], Vectors | None]:
-    """Start to embed short texts in one batch, uncached; the returned function gives None if embedding fails."""
+    """Start to embed short texts as documents, in one batch and uncached.
+
+    The returned function waits for the vectors (texts, dimension); it returns None if embedding fails.
+    """
     return _threads.submit(_embed_each, texts, embedder).result
 
 
 def _embed_each(texts: Sequence[str], embedder: Embedder) -> Vectors | None:
     try:
-        return embedder.embed_queries(texts)
+        return embedder.embed_documents(texts)
     except EmbeddingError as error:
         log.warning("the sentences of a message could not be embedded: %s", error)
         return None

@@ -29,7 +29,7 @@ from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits, Subject
 
 # Probabilities from which a message counts as asking for the latest, and for a former state.
 _ASKS_FOR_LATEST = 0.7
-_ASKS_FOR_FORMER = 0.4
+_ASKS_FOR_FORMER = 0.35
 # Probability from which a message counts as a broad question, low because most of the examples are not.
 _IS_BROAD = 0.3
 

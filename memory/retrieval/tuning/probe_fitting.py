@@ -8,28 +8,47 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from memory.embeddings.base import Embedder, Vectors
 from memory.errors import EmbeddingError
 from memory.index import generations
-from memory.models import Probe
-from memory.retrieval.probes import FOLDER, TRAITS, Probes, Weights, forget_probes, is_shipped
+from memory.models import Probe as ProbeRow
+from memory.retrieval.probes import (
+    FOLDER,
+    STANDING_INSTRUCTION,
+    TRAITS,
+    KernelProbe,
+    LinearProbe,
+    Probe,
+    Probes,
+    forget_probes,
+    from_bytes,
+    gaussian_kernel,
+    is_shipped,
+    sigmoid,
+    to_bytes,
+)
 
 log = logging.getLogger(__name__)
 
 # Strength of the L2 penalty for each sentence. From .05 to .6 the accuracy on held-out sentences differs little; a
 # stronger penalty keeps more questions in languages without examples.
 _PENALTY = 0.3
-# A trait of so few messages that it needs many examples without it: the sentences of all other traits count as such.
-# With so many examples, a weaker penalty separates them better.
-_RARE_TRAIT, _RARE_PENALTY = "standing_instruction", 0.02
+# Traits that a linear probe recognises badly: their sentences resemble others in subject and differ in few words. Their
+# probes compare a message with the sentences that a linear probe decides least clearly, at most so many.
+_KERNEL_TRAITS = {"former_state": 1000, "broad": 1000, STANDING_INSTRUCTION: 1500}
+_KERNEL_PENALTY = 1e-5
+_LANDMARK_PENALTY = 0.02  # of the linear probe that chooses them
 _MAX_STEPS = 50
+# Changes when probes are fitted in another way, so that those of other models are fitted again.
+_METHOD = b"landmarks 1"
 # Seconds until a process tries again to fit probes with a model that failed.
 _RETRY_SECONDS = 300.0
-_WEIGHT_BYTES = 4
 _next_attempts: dict[tuple[str, str], float] = {}
 
 
@@ -59,6 +78,7 @@ def load_examples(trait: str, folder: Path = FOLDER) -> Examples:
         examples = load_examples(other, folder)
         pairs = zip(examples.texts, examples.languages, strict=True)
         rows += [(text, language, 0) for text, language in pairs if text not in known]
+        known.update(examples.texts)
     texts, languages, labels = zip(*rows, strict=True)
     return Examples(texts, languages, labels)
 
@@ -66,18 +86,25 @@ def load_examples(trait: str, folder: Path = FOLDER) -> Examples:
 def fit_probes(embedder: Embedder) -> Probes:
     """Return the probes of this model. Raises EmbeddingError."""
     examples = {trait: load_examples(trait) for trait in TRAITS}
+    instructions = examples.pop(STANDING_INSTRUCTION)
     texts = list(dict.fromkeys(text for rows in examples.values() for text in rows.texts))
     vectors = dict(zip(texts, embedder.embed_queries(texts), strict=True))
-    probes = {
-        trait: fit_probe(np.stack([vectors[text] for text in rows.texts]), rows.labels)
+    probes: dict[str, Probe] = {
+        trait: _fit(trait, np.stack([vectors[text] for text in rows.texts]), rows.labels)
         for trait, rows in examples.items()
-        if trait != _RARE_TRAIT
     }
-    rare = examples[_RARE_TRAIT]
-    others = [text for text in texts if text not in set(rare.texts)]
-    labels = [*rare.labels, *(0 for _text in others)]
-    rows = np.stack([vectors[text] for text in [*rare.texts, *others]])
-    return {**probes, _RARE_TRAIT: fit_probe(rows, labels, penalty=_RARE_PENALTY)}
+    # Instructions are rare, so the sentences of all other traits are examples without it.
+    known = set(instructions.texts)
+    others = [text for text in texts if text not in known]
+    labels = [*instructions.labels, *(0 for _text in others)]
+    documents = embedder.embed_documents([*instructions.texts, *others])
+    return {**probes, STANDING_INSTRUCTION: _fit(STANDING_INSTRUCTION, documents, labels)}
+
+
+def _fit(trait: str, vectors: Vectors, labels: Sequence[int]) -> Probe:
+    if trait in _KERNEL_TRAITS:
+        return fit_kernel_probe(vectors, labels, _KERNEL_TRAITS[trait])
+    return fit_probe(vectors, labels)
 
 
 def fit_missing_probes() -> None:
@@ -103,46 +130,83 @@ def _needs_probes(provider: str, model: str, dimension: int | None) -> bool:
     """Return True if probes are missing; of any length if the dimension (None) is not known yet."""
     if is_shipped(provider, model):
         return False
-    rows = Probe.objects.filter(provider=provider, model=model, examples=_examples_hash())
-    sizes = [len(bytes(weights)) for weights in rows.values_list("weights", flat=True)]
-    expected = None if dimension is None else _WEIGHT_BYTES * (dimension + 1)
-    return sum(expected in (None, size) for size in sizes) < len(TRAITS)
+    rows = ProbeRow.objects.filter(provider=provider, model=model, examples=_examples_hash())
+    stored = [from_bytes(bytes(weights)) for weights in rows.values_list("weights", flat=True)]
+    return sum(probe is not None and dimension in (None, probe.dimension) for probe in stored) < len(TRAITS)
 
 
 def _store_probes(provider: str, model: str, probes: Probes) -> None:
-    for trait, weights in probes.items():
-        Probe.objects.update_or_create(
+    for trait, probe in probes.items():
+        ProbeRow.objects.update_or_create(
             provider=provider,
             model=model,
             trait=trait,
-            defaults={"weights": np.asarray(weights, dtype="<f4").tobytes(), "examples": _examples_hash()},
+            defaults={"weights": to_bytes(probe), "examples": _examples_hash()},
         )
     forget_probes(provider, model)
 
 
 def _examples_hash() -> str:
-    content = b"".join((FOLDER / f"{trait}.yaml").read_bytes() for trait in TRAITS)
+    content = _METHOD + b"".join((FOLDER / f"{trait}.yaml").read_bytes() for trait in TRAITS)
     return hashlib.sha256(content).hexdigest()
 
 
-def fit_probe(vectors: Vectors, labels: Sequence[int], *, penalty: float = _PENALTY) -> Weights:
-    """Fit a logistic regression with Newton's method (iteratively reweighted least squares); return its weights.
+def fit_probe(vectors: Vectors, labels: Sequence[int], *, penalty: float = _PENALTY) -> LinearProbe:
+    """Fit a logistic regression with an L2 penalty of this strength for each sentence.
 
     The vectors (sentences, dimension) are centred and scaled by one factor, so that the penalty means the same for all
     models; centre and factor are folded into the weights.
     """
     centre, scale = vectors.mean(axis=0), 1 / vectors.std()
-    design = np.hstack([(vectors - centre) * scale, np.ones((len(vectors), 1))]).astype(np.float64)
+    dimension = vectors.shape[1]
+    weights = _fit_logistic((vectors - centre) * scale, labels, penalty * np.eye(dimension))
+    slope = weights[:-1] * scale
+    return LinearProbe(np.append(slope, weights[-1] - centre @ slope).astype(np.float32))
+
+
+def fit_kernel_probe(vectors: Vectors, labels: Sequence[int], landmark_count: int) -> KernelProbe:
+    """Fit a kernel logistic regression (Nyström's method) with at most so many of the sentences as landmarks.
+
+    The vectors (sentences, dimension) are centred and scaled to a mean square of 1.
+    """
+    centre = vectors.mean(axis=0)
+    scale = 1 / np.sqrt(((vectors - centre) ** 2).sum(axis=1).mean())
+    normalised = (vectors - centre) * scale
+    linear = fit_probe(vectors, labels, penalty=_LANDMARK_PENALTY).probability(vectors)
+    clearness = np.where(np.array(labels) == 1, linear, 1 - linear)
+    chosen = normalised[np.argsort(clearness, kind="stable")[:landmark_count]]
+    step = np.abs(chosen).max() / 127
+    landmarks = np.round(chosen / step).astype(np.int8)
+    between = gaussian_kernel(landmarks * step, landmarks * step)
+    penalties = _KERNEL_PENALTY * (between + 1e-6 * np.eye(len(landmarks)))
+    weights = _fit_logistic(gaussian_kernel(normalised, landmarks * step), labels, penalties)
+    return KernelProbe(
+        centre=centre.astype(np.float32),
+        scale=np.asarray(scale, dtype=np.float32),
+        landmarks=landmarks,
+        step=np.asarray(step, dtype=np.float32),
+        weights=weights.astype(np.float32),
+    )
+
+
+def _fit_logistic(features: NDArray[Any], labels: Sequence[int], penalties: NDArray[Any]) -> NDArray[np.float64]:
+    """Fit a logistic regression with Newton's method (iteratively reweighted least squares); return its weights.
+
+    `features` (sentences, count); `penalties` (count, count) is the matrix of the quadratic penalty for each sentence.
+    The bias, last of the weights (count + 1,), has none.
+    """
+    design = np.hstack([features, np.ones((len(features), 1), dtype=features.dtype)])
     target = np.array(labels, dtype=np.float64)
-    penalties = np.append(np.full(vectors.shape[1], penalty * len(vectors)), 1e-6)
+    penalty = np.zeros((design.shape[1], design.shape[1]))
+    penalty[:-1, :-1] = len(features) * penalties
+    penalty[-1, -1] = 1e-6
     weights = np.zeros(design.shape[1])
     for _ in range(_MAX_STEPS):
-        predicted = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
-        gradient = design.T @ (predicted - target) + penalties * weights
-        curvature = design.T @ (design * (predicted * (1 - predicted))[:, None]) + np.diag(penalties)
+        predicted = sigmoid(design @ weights)
+        gradient = (predicted - target) @ design + penalty @ weights
+        curvature = design.T @ (design * (predicted * (1 - predicted)).astype(design.dtype)[:, None]) + penalty
         step = np.linalg.solve(curvature, gradient)
         weights -= step
-        if np.abs(step).max() < 1e-9:
+        if np.abs(step).max() < 1e-6 * max(1, np.abs(weights).max()):
             break
-    slope = weights[:-1] * scale
-    return np.append(slope, weights[-1] - centre @ slope).astype(np.float32)
+    return weights
