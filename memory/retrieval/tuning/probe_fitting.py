@@ -110,7 +110,8 @@ def _fit(trait: str, vectors: Vectors, labels: Sequence[int]) -> Probe:
 def fit_missing_probes() -> None:
     """Fit and store probes for the models of current index generations that have none for the shipped sentences.
 
-    If the dimension of a model changes, its probes are fitted again with the first vector of the new generation. If a model does not answer, log a warning and try again after some minutes.
+    If the dimension of a model changes, its probes are fitted again with the first vector of the new generation. If a
+    model does not answer, log a warning and try again after some minutes.
     """
     # Of two generations of a model, the later one has the dimension with which queries are embedded now.
     newest = {
