@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from itertools import zip_longest
 
 from django.conf import settings
@@ -277,6 +278,7 @@ def _build_query(
     embedder = generations.embedder_for(active)
     get_vectors = query_embedding.embed_async(messages, embedder, keep=options.keep_query)
 
+    @cache
     def get_traits() -> MessageTraits | None:
         vectors = get_vectors()
         return probes.read_traits(vectors.newest, active.provider, active.model) if vectors else None
