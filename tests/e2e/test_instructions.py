@@ -91,6 +91,7 @@ def test_an_instruction_is_turned_off_in_one_thread(visit, alice, endpoint):
     expect(page.get_by_role("switch")).to_be_checked()
     page.goto("/")
     begin_thread(page, "How far is it to Kiel?")
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     panel = turn(page).locator(".applied-instructions")
     panel.locator("summary").click()
     panel.get_by_role("button", name="Turn off in this thread").click()
