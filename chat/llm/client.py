@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -125,6 +126,8 @@ def without_images(messages: Sequence[Message]) -> list[Message]:
 
 async def list_models(endpoint: ModelEndpoint) -> list[str]:
     """Return the names of the endpoint's models. Raises ModelError."""
+    # Importing the package takes most of a second, which would block the event loop.
+    await asyncio.to_thread(import_module, "openai")
     import openai
 
     try:
