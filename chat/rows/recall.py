@@ -54,8 +54,9 @@ class RecallItemRow:
     """An item of a recall panel; the fields from `feedback` on depend on the person, and are empty in shared HTML.
 
     `explanation` is not shown as it is if `is_similar_only`, because it addresses the person who asked. `is_mentioned`: the
-    text of another item names its number. `source` is None outside of recall panels. `decision` is what the person decided about an earlier message: "confirmed" if it is superseded, "rejected" if it is
-    on another subject. The latest message is "confirmed" if it supersedes another.
+    text of another item names its number. `source` is None outside of recall panels. `decision` is what the person decided
+    about an earlier message: "confirmed" if it is superseded, "rejected" if it is on another subject. The latest message is
+    "confirmed" if it supersedes another.
     """
 
     number: int
