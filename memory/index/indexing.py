@@ -27,7 +27,7 @@ from memory.errors import (
 from memory.filters import chroma_fields
 from memory.index import generations, placement, store
 from memory.index.parts import embedding_texts
-from memory.index.vectors import all_vector_ids, vector_ids
+from memory.index.vectors import all_vector_ids, set_apart, vector_ids
 from memory.models import Collection, DocumentVersion, EmbeddingJob, Exchange, IndexGeneration, Job, Record
 from memory.utils.fairness import Turns
 
@@ -140,7 +140,7 @@ def _index_batch(rows: list[EmbeddingJob], collection: Collection) -> int:
             flat_vectors += list(parts)
             fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
         if ids:
-            store.upsert(collection.name, ids, np.stack(flat_vectors), fields)
+            store.upsert(collection.name, ids, set_apart(ids, np.stack(flat_vectors)), fields)
     except VectorStoreRequestError as error:
         return _index_halves(rows, collection) if len(rows) > 1 else _release_for_retry(rows, str(error), counts=True)
     except (VectorStoreUnavailableError, VectorStoreDisabledError, EmbeddingModelUnavailableError) as error:
