@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
 from django.db.utils import ConnectionHandler
 
 from cato_web.sqlite import base
@@ -66,6 +66,25 @@ def test_connections_that_are_open_at_once_are_different(file: Path) -> None:
     assert one.connection is not other.connection
     one.close()
     other.close()
+
+
+def test_unread_rows_do_not_hide_what_was_stored_since(file: Path) -> None:
+    use(file, "PRAGMA journal_mode = wal")
+    use(file, "CREATE TABLE fact (number)")
+    use(file, "INSERT INTO fact VALUES (1), (2)")
+    interrupted, writer = wrapper(file), wrapper(file)
+    unread = interrupted.cursor()
+    unread.execute("SELECT number FROM fact")
+    unread.fetchone()
+    writer.cursor().execute("INSERT INTO fact VALUES (3)")
+    interrupted.close()
+
+    with wrapper(file).cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM fact")
+        assert cursor.fetchone() == (3,)
+    with pytest.raises(ProgrammingError):
+        unread.fetchone()
+    writer.close()
 
 
 def test_only_so_many_connections_are_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

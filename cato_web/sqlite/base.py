@@ -10,6 +10,7 @@ import sqlite3
 from collections import deque
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from django.db.backends.sqlite3 import base
 
@@ -25,6 +26,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     _file: _File = None
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
+
     def get_new_connection(self, conn_params: dict[str, Any]) -> sqlite3.Connection:
         """Return an idle connection to the database, or a new one."""
         self._file = _file_at(self.settings_dict["NAME"])
@@ -39,7 +44,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
         created: sqlite3.Connection = super().get_new_connection(conn_params)
         return created
 
+    def create_cursor(self, name: str | None = None) -> sqlite3.Cursor:
+        """Return a cursor, which `close` ends."""
+        cursor: sqlite3.Cursor = super().create_cursor(name)
+        self._cursors.add(cursor)
+        return cursor
+
     def _close(self) -> None:
+        # A cursor with unread rows keeps its view of the database, in which the next user would miss what was stored since.
+        for cursor in list(self._cursors):
+            cursor.close()
         is_reusable = self._file and not self.errors_occurred and not self.connection.in_transaction
         if is_reusable and len(_idle) < _MAX_IDLE:
             _idle.append((self._file, self.connection))
