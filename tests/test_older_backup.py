@@ -19,6 +19,7 @@ import pytest
 
 from cato_web.backups import legacy, rows
 from cato_web.backups.restoring import restore
+from cato_web.supervisor import chroma_cleanup
 from memory.embeddings import multilingual_e5
 from tests import server
 from tests.backups import members, rows_of, wipe_installation
@@ -72,6 +73,10 @@ def restored(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -
         # The model of the backup's index is not installed any more, so that the index is built with the present one.
         model = "SELECT model FROM memory_indexgeneration WHERE state = 'serving'"
         server.wait_for(lambda: cato.sql(model) == [(multilingual_e5.NAME,)], "the new index to be active", 120)
+        # The vector store is stopped for a moment while the files of the old index are removed.
+        marker = chroma_cleanup.cleanup_marker(home / "data" / "chroma")
+        server.wait_for(lambda: not marker.exists(), "the files to be cleaned", 60)
+        server.wait_for(lambda: httpx.get(f"{cato.url}/readyz").json()["state"] == "ok", "the vector store", 60)
         yield cato
 
 
