@@ -37,7 +37,8 @@ def set_apart(ids: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.fl
     """
     directions = np.stack([np.random.default_rng(list(id.encode())).normal(size=vectors.shape[1]) for id in ids])
     lengths = np.linalg.norm(directions, axis=1, keepdims=True)
-    return (vectors + _OFFSET * directions / lengths).astype(np.float32)
+    moved: NDArray[np.float32] = (vectors + _OFFSET * directions / lengths).astype(np.float32)
+    return moved
 
 
 def parse_exchange_id(vector_id: str) -> str:
