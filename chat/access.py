@@ -80,9 +80,16 @@ def get_owned_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     return thread
 
 
+def roles_in_thread(person_id: uuid.UUID, thread: Thread) -> frozenset[str]:
+    """Return {"owner"}, else {"manager"} if this person manages the space of the thread, else no role."""
+    if thread.owner_id == person_id:
+        return frozenset({"owner"})
+    return frozenset({"manager"}) if memory.manages_space(person_id, thread.space) else frozenset()
+
+
 def can_configure(person_id: uuid.UUID, thread: Thread) -> bool:
     """Return whether this person may set the thread's model and recall filter, as its owner or a manager of its space."""
-    return thread.owner_id == person_id or memory.manages_space(person_id, thread.space)
+    return bool(roles_in_thread(person_id, thread))
 
 
 def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
@@ -115,7 +122,7 @@ def get_image(person_id: uuid.UUID, image_id: uuid.UUID) -> Image:
 
 def get_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
     """Return the exchange, if this person may read it and it is not forgotten. Raises NotFoundError."""
-    rows = memory.in_spaces(Exchange.objects.findable().filter(id=exchange_id), memory.readable_space_ids(person_id))
+    rows = memory.in_spaces(Exchange.objects.citable().filter(id=exchange_id), memory.readable_space_ids(person_id))
     exchange: Exchange | None = rows.select_related("owner", "space").first()
     if exchange is None:
         raise NotFoundError
@@ -136,7 +143,7 @@ def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_admin
 
     An own exchange is returned even if its thread was moved to a space that this person cannot read.
     """
-    own = Exchange.objects.findable().filter(id=exchange_id, owner_id=person_id).select_related("owner", "space")
+    own = Exchange.objects.citable().filter(id=exchange_id, owner_id=person_id).select_related("owner", "space")
     exchange: Exchange = own.first() or get_exchange(person_id, exchange_id)
     if not can_forget(person_id, exchange, is_administrator=is_administrator):
         raise NotFoundError

@@ -179,6 +179,13 @@ class Turn(models.Model):
     attempt = models.PositiveIntegerField(default=0, help_text="incremented with each try; fences older writers")
     heartbeat_at = models.DateTimeField(null=True)
     stop_requested = models.BooleanField(default=False)
+    stopped_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="who requested to stop the answer first",
+    )
     requested_model = models.CharField(
         max_length=120, blank=True, help_text="requested by an API client; empty: the thread's model"
     )

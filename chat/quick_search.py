@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from chat import access
-from chat.commands import COMMANDS, Command
+from chat.commands import Command, for_roles
 from chat.models import Thread, Turn
 from memory import api as memory
 from memory.api import LEXICAL_ONLY_NOTE, CatoError, Document, Exchange, Hit, active_documents, count_search
@@ -35,8 +36,8 @@ class QuickSearchResults:
         return not (self.threads or self.memories or self.turns or self.documents or self.commands)
 
 
-def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
-    """Search everything that this person may read."""
+def quick_search(text: str, *, person_id: uuid.UUID, roles: Set[str] = frozenset()) -> QuickSearchResults:
+    """Search everything that this person may read, and the commands for these roles outside of threads."""
     words = text.split()
     threads = access.readable_threads(person_id)
     if not words:
@@ -60,7 +61,7 @@ def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
         documents=list(
             contains_all_words(active_documents(readable), words, "name").order_by("-created_at")[:_GROUP_SIZE]
         ),
-        commands=[command for command in COMMANDS if command.name.startswith(command_prefix)][:3],
+        commands=[command for command in for_roles(roles) if command.name.startswith(command_prefix)][:3],
         note=note,
     )
 

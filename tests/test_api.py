@@ -369,7 +369,7 @@ def test_a_thread_with_a_running_answer_cannot_be_deleted(alice, api):
     turn(talk, state="answering")
 
     assert error_code(api.delete(f"/api/threads/{talk.id}")) == (409, "refused")
-    assert chat.request_stop(talk.turns.get())
+    assert chat.request_stop(talk.turns.get(), by=alice.id)
     assert Thread.objects.get().deleted_at is None
 
 

@@ -8,12 +8,16 @@ from collections.abc import Callable
 import pytest
 
 from chat import services
+from chat.answers.persistence import complete_turn
+from chat.answers.stream import AnswerStream
 from chat.errors import ConflictError, InvalidMessageError, PermissionDeniedError, ThreadBusyError
 from chat.models import Image, Thread, Turn
+from chat.realtime import frames
+from chat.rows.turns import TurnDetails, turn_row
 from chat.threads.read_markers import ensure_marker, unread_thread_ids
 from chat.turns import posting, stopping
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, group, image_of, thread, turn
+from tests.factories import PersonFactory, ago, answer_job, group, image_of, thread, turn
 
 pytestmark = pytest.mark.django_db
 State = Turn.State
@@ -27,7 +31,7 @@ def key() -> uuid.UUID:
 
 
 ACTIONS: dict[str, tuple[Callable[[Turn], object], set[State]]] = {
-    "stop": (services.request_stop, RUNNING),
+    "stop": (lambda one: services.request_stop(one, by=one.author_id), RUNNING),
     "withdraw": (lambda one: services.withdraw_message(one, by=one.author_id) or True, {State.QUEUED}),
     "retry": (services.retry_turn, ENDED_EARLY),
     "resume": (services.resume_turn, ENDED_EARLY),
@@ -106,15 +110,14 @@ def test_a_message_above_a_withdrawn_one_becomes_the_head(person):
     assert answered.thread.head_id == answered.id
 
 
-def test_a_message_is_withdrawn_by_its_author_or_the_owner_of_the_thread(person):
+def test_a_message_is_withdrawn_by_its_author_alone(person):
     author, reader = PersonFactory(), PersonFactory()
-    shared = thread(person, space=access.team_space())
-    for withdrawer in (author, person):
-        queued = turn(shared, answer="", state=State.QUEUED, author=author)
+    queued = turn(thread(person, space=access.team_space()), answer="", state=State.QUEUED, author=author)
+    for other in (person, reader):
         with pytest.raises(PermissionDeniedError):
-            services.withdraw_message(queued, by=reader.id)
-        services.withdraw_message(queued, by=withdrawer.id)
-        assert not shared.turns.exists()
+            services.withdraw_message(queued, by=other.id)
+    services.withdraw_message(queued, by=author.id)
+    assert not Turn.objects.exists()
 
 
 def test_an_interrupted_answer_voids_the_attempt_of_its_process(person):
@@ -172,9 +175,25 @@ def test_an_answer_that_ended_or_wrote_a_heartbeat_meanwhile_is_not_interrupted(
     assert stopping._interrupt(stale.id)
 
 
+def test_a_turn_names_who_stopped_its_answer_first_until_it_is_retried(person):
+    reader, late = PersonFactory(name="Jana Köhler"), PersonFactory(name="Lin Mei")
+    running = turn(thread(person, space=access.team_space()), answer="Half", state=State.ANSWERING)
+    assert services.request_stop(running, by=reader.id)
+    assert services.request_stop(running, by=late.id)
+
+    stream = AnswerStream(answer_job(running))
+    ended = complete_turn(stream.job, stream.build_outcome(State.STOPPED), 3, recalled_ids=[])
+    assert ended is not None
+    assert turn_row(ended.turn, TurnDetails()).note == "Stopped by Jana Köhler"
+    assert "Stopped by Jana Köhler" in frames.turn(running.id).html
+
+    services.retry_turn(running)
+    assert Turn.objects.get(id=running.id).stopped_by is None
+
+
 def test_only_the_chosen_answer_is_stopped(person):
     chosen, other = (turn(thread(person), answer="Half", state=State.ANSWERING) for _ in range(2))
-    assert services.request_stop(chosen)
+    assert services.request_stop(chosen, by=person.id)
     assert list(Turn.objects.filter(stop_requested=True)) == [chosen]
     assert other.thread_id != chosen.thread_id
 

@@ -133,6 +133,9 @@ def _complete(
     completed = copy(turn)
     for name, value in fields.items():
         setattr(completed, name, value)
+    if outcome.state == Turn.State.STOPPED:
+        # It was requested after the job was read.
+        completed.stopped_by = Turn.objects.select_related("stopped_by").get(id=turn.id).stopped_by
     return CompletedTurn(completed, is_stored=turn.exchange_id is None and completed.exchange_id is not None)
 
 

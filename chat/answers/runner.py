@@ -300,11 +300,11 @@ def _finished_frames(
 ) -> tuple[Frame, Frame]:
     turn = completed.turn
     successors = stream.successors = posting.find_successors(turn.thread_id, turn.author_id)
-    running_id = successors.running_id
+    running = successors.running
     return frames.answer_finished(
         turn,
         _known_details(stream.job, completed),
-        ActiveTurn.of(turn.thread_id, running_id) if running_id else None,
+        ActiveTurn.of(running) if running else None,
         has_blocks=stream.has_blocks,
         last_blocks=blocks,
         last_reasoning=reasoning,

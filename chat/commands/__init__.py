@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
+from collections.abc import Set
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -15,10 +16,15 @@ from chat.commands.base import Command, CommandContext, CommandResult, LabelledV
 from chat.errors import InvalidMessageError
 from memory.api import STORE_DISABLED, VectorStoreDisabledError, clean_text
 
-__all__ = ["COMMANDS", "Command", "CommandContext", "CommandResult", "is_command", "run"]
+__all__ = ["COMMANDS", "Command", "CommandContext", "CommandResult", "for_roles", "is_command", "run"]
 
 _FIRST_SPACE = re.compile(r"\s")
 _SLASHES = ("/", "\uff0f")  # the second one is typed on Chinese and Japanese keyboards
+
+
+def for_roles(roles: Set[str]) -> list[Command]:
+    """Return the commands that are for people with these roles."""
+    return [command for command in COMMANDS if not command.role or command.role in roles]
 
 
 def is_command(message: str) -> bool:

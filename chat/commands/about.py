@@ -63,5 +63,5 @@ def _showsys(context: CommandContext, arguments: list[str]) -> CommandResult:
 COMMANDS = (
     Command("showcontext", "[on|off|summary]", gettext_noop("How what was recalled is shown"), _showcontext),
     Command("showsys", "", gettext_noop("The system prompt"), _showsys),
-    Command("config", "[KEY]", gettext_noop("The settings in force (administrators)"), _config),
+    Command("config", "[KEY]", gettext_noop("The settings in force (administrators)"), _config, role="administrator"),
 )

@@ -62,7 +62,8 @@ class CommandContext:
 class Command:
     """A command; `usage` describes its arguments, which are split like those of a shell.
 
-    With `takes_text`, the text after the name is the only argument, unchanged.
+    With `takes_text`, the text after the name is the only argument, unchanged. `role` is that of the people for whom it
+    is, owner (of the thread) or administrator; "": everybody.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Command:
     aliases: tuple[str, ...] = field(default=())
     needs_memory: bool = False
     takes_text: bool = False
+    role: str = ""
 
     @property
     def localized_description(self) -> str:

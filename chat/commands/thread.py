@@ -117,7 +117,7 @@ COMMANDS = (
         needs_memory=True,
     ),
     Command("history", "[N]", gettext_noop("The last N turns of this thread (default 10)"), _history),
-    Command("delete", "[N]", gettext_noop("Delete and forget the last N turns (default 1)"), _delete),
+    Command("delete", "[N]", gettext_noop("Delete and forget the last N turns (default 1)"), _delete, role="owner"),
     Command("model", "[NAME]", gettext_noop("Show or change the model of this thread"), _model),
     Command("writemd", "", gettext_noop("Export this thread as Markdown"), _writemd),
     Command("writejson", "", gettext_noop("Export this thread as JSON"), _writejson),

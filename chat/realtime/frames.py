@@ -106,7 +106,7 @@ def new_turn(turn_id: uuid.UUID) -> Frame:
 def posted_turn(turn: Turn, images: Sequence[Image]) -> Frame:
     """Return a frame that appends the only version of a message that was just posted."""
     row = turn_row(turn, TurnDetails(images=images))
-    active = ActiveTurn.of(turn.thread_id, turn.id) if turn.is_running else _active_turn(turn.thread_id)
+    active = ActiveTurn.of(turn) if turn.is_running else _active_turn(turn.thread_id)
     html = render_to_string("chat/frames/new_turn.html", {"turn": row, "active": active})
     return Frame(turn.thread_id, html, turn.id, turn.revision)
 
@@ -151,7 +151,7 @@ def turn_footer(turn_id: uuid.UUID) -> Frame:
     Without the button that sends or stops: another process sends this frame, and it could arrive after that of a message
     that was posted meanwhile.
     """
-    turn = Turn.objects.select_related("author", "thread").get(id=turn_id)
+    turn = Turn.objects.select_related("author", "stopped_by", "thread").get(id=turn_id)
     row = turn_row(turn, read_footer_details(turn.thread, [turn])[turn.id])
     return _footer(turn, {"turn": row, "has_button": False})
 
@@ -163,9 +163,14 @@ def _footer(turn: Turn, context: dict[str, object]) -> Frame:
 
 def branch_switched(thread_id: uuid.UUID, removed_ids: Sequence[uuid.UUID], added_ids: Sequence[uuid.UUID]) -> Frame:
     """Return a frame that removes and appends the turns of a branch switch."""
-    turns = list(Turn.objects.filter(id__in=added_ids).select_related("author", "thread__space").order_by("position"))
+    turns = list(
+        Turn.objects.filter(id__in=added_ids)
+        .select_related("author", "stopped_by", "thread__space")
+        .order_by("position")
+    )
     rows = turn_rows(Thread.objects.select_related("space").get(id=thread_id), turns) if added_ids else []
-    active = next((ActiveTurn.of(turn.thread_id, turn.id) for turn in turns if turn.is_running), None)
+    # A withdrawn message leaves the answer before it running.
+    active = next((ActiveTurn.of(turn) for turn in turns if turn.is_running), None) or _active_turn(thread_id)
     return Frame(thread_id, snapshot([], rows, removed_ids, active))
 
 
@@ -209,14 +214,14 @@ def snapshot(
 
 
 def _whole(template: str, turn_id: uuid.UUID) -> Frame:
-    turn = Turn.objects.with_image_marks().select_related("author", "thread__space").get(id=turn_id)
+    turn = Turn.objects.with_image_marks().select_related("author", "stopped_by", "thread__space").get(id=turn_id)
     (row,) = turn_rows(turn.thread, [turn])
-    active = ActiveTurn.of(turn.thread_id, turn.id) if turn.is_running else _active_turn(turn.thread_id)
+    active = ActiveTurn.of(turn) if turn.is_running else _active_turn(turn.thread_id)
     return Frame(turn.thread_id, render_to_string(template, {"turn": row, "active": active}), turn.id, turn.revision)
 
 
 def _active_turn(thread_id: uuid.UUID) -> ActiveTurn | None:
     """Return the running turn of the thread, for the button that stops it."""
     running = Turn.objects.filter(thread_id=thread_id, state__in=Turn.RUNNING_STATES)
-    running_id = running.values_list("id", flat=True).first()
-    return None if running_id is None else ActiveTurn.of(thread_id, running_id)
+    turn = running.select_related("author").only("id", "thread_id", "author__name").first()
+    return None if turn is None else ActiveTurn.of(turn)

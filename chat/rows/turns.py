@@ -58,15 +58,18 @@ class ImageRow:
 
 @dataclass(frozen=True, slots=True)
 class ActiveTurn:
-    """The running turn of a thread, and the URL that stops it."""
+    """The running turn of a thread, whose answer it is, and the URL that stops it."""
 
     id: uuid.UUID
+    author_id: uuid.UUID
+    author_name: str
     stop_url: str
 
     @classmethod
-    def of(cls, thread_id: uuid.UUID, turn_id: uuid.UUID) -> ActiveTurn:
-        """Return the row of this running turn."""
-        return cls(turn_id, reverse("stop_turn", args=[thread_id, turn_id]))
+    def of(cls, turn: Turn) -> ActiveTurn:
+        """Return the row of this running turn, loaded with its author."""
+        stop_url = reverse("stop_turn", args=[turn.thread_id, turn.id])
+        return cls(turn.id, turn.author_id, turn.author.name, stop_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class TurnRow:
     memory_text: str
     memory_retry_url: str
     forget_url: str
+    forget_roles: str
     forgotten_note: str
     forgotten_at: datetime | None
     recalled: RecallPanelRow | None
@@ -131,6 +135,7 @@ class ThreadRow:
     is_memory_off: bool
     socket_url: str
     is_own: bool
+    roles: str
     is_pinned: bool
     is_archived: bool
 
@@ -188,8 +193,10 @@ def read_footer_details(thread: Thread, turns: Sequence[Turn]) -> dict[uuid.UUID
     }
 
 
-def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, is_dummy: bool) -> ThreadRow:
-    """Return the row of a thread; None: of one that is not created yet."""
+def thread_row(
+    thread: Thread | None, *, person_id: uuid.UUID, roles: Iterable[str], model_name: str, is_dummy: bool
+) -> ThreadRow:
+    """Return the row of a thread for a person with these roles in it; None: of one that is not created yet."""
     space = thread.space if thread else None
     kind = space.kind if space else Space.Kind.PERSONAL
     count = 1
@@ -218,6 +225,7 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
         is_memory_off=not settings.CATO.vector_store.enabled,
         socket_url=f"/ws/t/{thread_id}" if thread_id else "",
         is_own=thread is None or thread.owner_id == person_id,
+        roles=" ".join(sorted(roles)),
         is_pinned=thread is not None and thread.pinned_at is not None,
         is_archived=thread is not None and thread.archived_at is not None,
     )
@@ -279,6 +287,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         forget_url=reverse("forget_exchange", args=[turn.effective_exchange_id])
         if state and state != "forgotten" and is_finished
         else "",
+        # The owner of a copy owns neither the exchange nor its thread.
+        forget_roles="author owner administrator" if turn.exchange_id else "author administrator",
         forgotten_note=_("by %(name)s") % {"name": memory_state.forgotten_by} if memory_state.forgotten_by else "",
         forgotten_at=memory_state.forgotten_at,
         recalled=panel_row(summary, recalled_rows(details.recalled, details.titles)),
@@ -336,7 +346,9 @@ def _queue_text(turn: Turn) -> str:
 
 def _note(turn: Turn) -> str:
     if turn.state == Turn.State.STOPPED:
-        return turn.error or _("Stopped")
+        if turn.error or turn.stopped_by is None:
+            return turn.error or _("Stopped")
+        return _("Stopped by %(name)s") % {"name": turn.stopped_by.name}
     if turn.state == Turn.State.INTERRUPTED:
         return (
             _("Interrupted. The partial answer was saved.")

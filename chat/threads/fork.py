@@ -17,6 +17,7 @@ _COPIED_FIELDS = (
     "answer",
     "reasoning",
     "state",
+    "stopped_by_id",
     "model",
     "is_dummy",
     "images_dropped",

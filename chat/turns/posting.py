@@ -215,10 +215,11 @@ def create_turn(
     images: Sequence[Image],
     origin: ApiOrigin | None,
     is_typed: bool = False,
+    written_at: datetime | None = None,
 ) -> Turn:
     """Create a turn as the head of the thread, whose row is locked, and mark the thread as read for its author.
 
-    A new thread has `turn_id` as its head already.
+    A new thread has `turn_id` as its head already. `written_at` is the date of the message; None: now.
     """
     now = timezone.now()
     turn = Turn.objects.create(
@@ -236,6 +237,10 @@ def create_turn(
         is_typed=is_typed,
         **(asdict(origin) if origin else {}),
     )
+    if written_at is not None:
+        # `auto_now_add` sets it on saving.
+        turn.created_at = written_at
+        Turn.objects.filter(id=turn.id).update(created_at=written_at)
     if images:
         turn.images.set(images)
     if thread.head_id != turn.id:
@@ -279,9 +284,12 @@ def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
 
 @dataclass(frozen=True, slots=True)
 class Successors:
-    """The turns after an answer that has ended: the one that runs in its thread already, and the threads with waiting ones."""
+    """The turns after an answer that has ended: the one that runs in its thread already, and the threads with waiting ones.
 
-    running_id: uuid.UUID | None
+    `running` is the running one with `id`, `author_id` and the name of its author.
+    """
+
+    running: Turn | None
     queued_thread_ids: tuple[uuid.UUID, ...]
 
 
@@ -290,11 +298,12 @@ def find_successors(thread_id: uuid.UUID, author_id: uuid.UUID) -> Successors:
     of_thread = Q(thread_id=thread_id, state__in=[*Turn.RUNNING_STATES, Turn.State.QUEUED])
     rows = list(
         Turn.objects.filter(of_thread | Q(author_id=author_id, state=Turn.State.QUEUED))
+        .select_related("author")
+        .only("id", "thread_id", "state", "author__name")
         .order_by("created_at")
-        .values_list("id", "thread_id", "state")
     )
-    running = next((id for id, _thread_id, state in rows if state != Turn.State.QUEUED), None)
-    queued = dict.fromkeys(id for _id, id, state in rows if state == Turn.State.QUEUED)
+    running = next((turn for turn in rows if turn.state != Turn.State.QUEUED), None)
+    queued = dict.fromkeys(turn.thread_id for turn in rows if turn.state == Turn.State.QUEUED)
     return Successors(running, tuple(sorted(queued, key=lambda id: id != thread_id)))
 
 
@@ -330,6 +339,7 @@ def _restart(turn: Turn, is_allowed: Callable[[Turn], bool], *, answer: str | No
         attempt=F("attempt") + 1,
         revision=F("revision") + 1,
         stop_requested=False,
+        stopped_by=None,
         heartbeat_at=timezone.now(),
         error="",
         error_code="",

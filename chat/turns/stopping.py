@@ -7,7 +7,8 @@ import uuid
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, UUIDField, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -24,19 +25,24 @@ log = logging.getLogger(__name__)
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 
 
-def request_stop(turn: Turn) -> bool:
-    """Request that this answer stops; return False if it is not running."""
-    return bool(Turn.objects.filter(id=turn.id, state__in=Turn.RUNNING_STATES).update(stop_requested=True))
+def request_stop(turn: Turn, *, by: uuid.UUID) -> bool:
+    """Request that this answer stops, for any reader of its thread; return False if it is not running.
+
+    The turn names the first person who requested it.
+    """
+    running = Turn.objects.filter(id=turn.id, state__in=Turn.RUNNING_STATES)
+    first = Coalesce("stopped_by", Value(by, output_field=UUIDField()))
+    return bool(running.update(stop_requested=True, stopped_by=first))
 
 
 @transaction.atomic
 def withdraw_message(turn: Turn, *, by: uuid.UUID) -> None:
-    """Delete a queued message. Raises ConflictError once its answer has started, and PermissionDeniedError."""
+    """Delete a queued message of this author. Raises ConflictError once its answer has started, PermissionDeniedError."""
     thread = lock_thread(turn.thread_id)
     queued = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
     if queued is None:
         raise ConflictError(_("The answer has already started. Stop it instead."))
-    if by not in (queued.author_id, thread.owner_id):
+    if by != queued.author_id:
         raise PermissionDeniedError(_("Only the author can withdraw this message."))
     queued.children.update(parent=queued.parent_id)
     if thread.head_id == queued.id:

@@ -43,7 +43,8 @@ def find(request: PageRequest) -> HttpResponse:
     query = clean_text(request.GET.get("q", "")).strip()[:_MAX_QUERY_LENGTH]
     if not request.htmx:
         return redirect(f"{reverse('search')}?{urlencode({'q': query})}")
-    results = quick_search(query, person_id=request.user.pk)
+    roles = {"administrator"} if request.user.is_administrator else set[str]()
+    results = quick_search(query, person_id=request.user.pk, roles=roles)
     context = {"query": query, "groups": _groups(results), "is_empty": results.is_empty, "note": results.note}
     return render(request, "chat/_quick_search_results.html", context)
 

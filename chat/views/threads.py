@@ -23,6 +23,7 @@ from chat.models import Thread, Turn
 from chat.realtime import frames
 from chat.realtime.presence import PresentUser, present_users
 from chat.realtime.sync import WINDOW
+from chat.rows.permissions import rows_for_reader
 from chat.rows.turns import ThreadRow, thread_row, turn_rows
 from chat.threads.memory_settings import exchanges_of
 from chat.threads.read_markers import mark_read
@@ -191,11 +192,10 @@ class RecallFilterRow:
     metadata_text: str = ""
 
 
-def _recall_filter_row(request: PageRequest, thread: Thread | None) -> RecallFilterRow:
+def _recall_filter_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> RecallFilterRow:
     if thread is not None:
         words = _describe(RecallFilter.from_json(thread.recall_filter), request.user.pk)
-        can_change = access.can_configure(request.user.pk, thread)
-        return RecallFilterRow(words, reverse("recall_filter", args=[thread.id]) if can_change else "")
+        return RecallFilterRow(words, reverse("recall_filter", args=[thread.id]) if roles else "")
     try:
         data = request.POST if request.method == "POST" else request.GET
         recall_filter = parse_filter_of_new_thread(data, request.user.pk)
@@ -214,7 +214,7 @@ def _describe(recall_filter: RecallFilter, person_id: uuid.UUID) -> list[str]:
 
 def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
     """Return the turns to show, and the position of the next page (None: these are the latest)."""
-    turns = thread.turns.active_branch().with_image_marks().select_related("author")
+    turns = thread.turns.active_branch().with_image_marks().select_related("author", "stopped_by")
     if start is None:
         return list(turns.order_by("-position")[:WINDOW])[::-1], None
     if until is not None:
@@ -232,12 +232,13 @@ def _previous_page(thread: Thread, first: Turn) -> int | None:
     return positions[-1] if positions else None
 
 
-def _thread_row(request: PageRequest, thread: Thread | None) -> ThreadRow:
+def _thread_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> ThreadRow:
     current = endpoint.of_request(request)
     model = (thread.model if thread else "") or (current.model if current else "")
     return thread_row(
         thread,
         person_id=request.user.pk,
+        roles=roles,
         model_name=model or (_("No model connected") if current is None else current.host),
         is_dummy=current is None,
     )
@@ -263,7 +264,9 @@ def _page(
 ) -> HttpResponse:
     turns, later = _window(thread, start, until) if thread else ([], None)
     rows = turn_rows(thread, turns) if thread else []
-    row = _thread_row(request, thread)
+    roles = access.roles_in_thread(request.user.pk, thread) if thread else frozenset({"owner"})
+    row = _thread_row(request, thread, roles)
+    everywhere = frozenset({"administrator"}) if request.user.is_administrator else frozenset()
     context = {
         "section": "thread" if thread else "new",
         # Only the latest turns are updated live, because new turns are appended to the page.
@@ -271,13 +274,13 @@ def _page(
         "earlier": _previous_page(thread, turns[0]) if thread and turns else None,
         "turns_from": turns[0].position if turns else None,
         "later": later,
-        "turns": rows,
+        "turns": rows_for_reader(rows, request.user.pk, roles | everywhere),
         "active": next((r for r in rows if r.is_running), None),
         "composer": _composer(text, error),
         "card": card,
         "upload_limits": upload_limits(),
-        "recall_filter": _recall_filter_row(request, thread),
-        "commands": commands.COMMANDS,
+        "recall_filter": _recall_filter_row(request, thread, roles),
+        "commands": commands.for_roles(roles | everywhere),
         "present": _present(thread),
         "places": [] if thread else space_choices(request.user.pk),
     }

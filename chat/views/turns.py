@@ -38,9 +38,9 @@ _MAX_URL_MESSAGE = 1500  # characters of a message that fit into a URL
 
 @require_POST
 def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Stop an answer."""
+    """Stop an answer, for any reader of its thread."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
-    if services.request_stop(turn):
+    if services.request_stop(turn, by=request.user.pk):
         runner.broadcast_stop(turn.id)
     return _redirect_to_turn(request, turn)
 

@@ -18,6 +18,13 @@ class ExchangeQuerySet(models.QuerySet["Exchange"]):
         """Return the exchanges that recall, search and statistics use: neither forgotten nor inactive."""
         return self.filter(forgotten_at=None, is_inactive=False)
 
+    def citable(self) -> ExchangeQuerySet:
+        """Return the exchanges that recall panels show: the findable ones, and other versions of messages.
+
+        An answer that cites a message keeps its sources when somebody regenerates the answer to that message.
+        """
+        return self.filter(Q(is_inactive=False) | Q(turn_id__isnull=False), forgotten_at=None)
+
 
 class Exchange(models.Model):
     """One message with its answer, a note, or a chunk of a document: the unit of memory.

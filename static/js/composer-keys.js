@@ -1,4 +1,4 @@
-// Enter sends, Shift Enter starts a new line, the arrow up edits the last message, Escape stops the answer.
+// Enter sends, Shift Enter starts a new line, the arrow up edits the last message, Escape stops one's own answer.
 (() => {
   const form = document.getElementById("composer");
   if (!form) return;
@@ -26,7 +26,8 @@
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
     if (document.querySelector("dialog[open], [popover]:popover-open")) return;
-    document.querySelector(".send-button--stop")?.click();
+    // The answer to somebody else is stopped by a click only.
+    document.querySelector(`.send-button--stop[data-asker="${document.body.dataset.person}"]`)?.click();
   });
 
   form.addEventListener("click", (event) => {

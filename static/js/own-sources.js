@@ -1,4 +1,4 @@
-// Addresses the reader as "you" in sentences about their own messages and questions. Every reader gets the same HTML.
+// Addresses the reader as "you" in sentences about their own messages and answers. Every reader gets the same HTML.
 (() => {
   const { person } = document.body.dataset;
 

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import begin_thread, send_message, turn
 from tests.groups import make_group, start_thread
 
-CHANGES = "[data-author-only]"
+CHANGES = "[data-for]"
 
 
 def test_only_the_author_and_the_owner_see_buttons_that_change_a_message(cato, administrator, alice, bob, visit):
@@ -32,6 +32,52 @@ def test_only_the_author_and_the_owner_see_buttons_that_change_a_message(cato, a
     expect(turn(bobs_page, 0).get_by_text("Edit message…")).to_be_hidden()
 
 
+def test_an_author_loses_the_buttons_that_would_hide_what_somebody_else_writes(cato, administrator, alice, bob, visit):
+    thread = start_thread(alice, make_group(cato, administrator, alice, bob), "Who has the key?")
+    bobs_page, alices_page = visit(bob, f"/t/{thread}"), visit(alice, f"/t/{thread}")
+    send_message(bobs_page, "And the spare one?")
+    expect(turn(bobs_page, 1).get_by_title("Regenerate")).to_be_visible()
+
+    send_message(alices_page, "Thanks")
+    expect(turn(bobs_page, 2).locator(".answer__blocks")).to_have_text("All right.")
+    expect(turn(bobs_page, 1).get_by_title("Copy", exact=True)).to_be_visible()
+    expect(turn(bobs_page, 1).get_by_title("Regenerate")).to_be_hidden()
+    expect(turn(alices_page, 1).get_by_title("Regenerate")).to_be_visible()
+
+
+def test_any_reader_stops_an_answer_and_the_turn_names_them(cato, administrator, alice, bob, endpoint, visit):
+    thread = start_thread(alice, make_group(cato, administrator, alice, bob), "Who has the key?")
+    alices_page, bobs_page = visit(alice, f"/t/{thread}"), visit(bob, f"/t/{thread}")
+    expect(turn(alices_page).locator(".answer__blocks")).to_have_text("All right.")
+    endpoint.script("cato", tokens=3000, token_delay=0.02)
+    send_message(alices_page, "Count as far as you can")
+    own = alices_page.get_by_role("button", name="Stop the answer")
+    others = bobs_page.get_by_role("button", name="Stop Alice Owner’s answer")
+    expect(own).to_be_visible()
+    expect(alices_page.locator(".composer__hint")).to_have_text("Esc to stop")
+    expect(bobs_page.locator(".composer__hint")).to_have_text("Stop Alice Owner’s answer")
+    expect(turn(bobs_page)).to_contain_text("word3")
+
+    # A message of one's own waits; only its author can withdraw it.
+    send_message(bobs_page, "And then?")
+    expect(turn(bobs_page).get_by_text("Withdraw message")).to_be_visible()
+    expect(turn(alices_page)).to_contain_text("Queued until the previous answer ends")
+    expect(turn(alices_page).get_by_text("Withdraw message")).to_be_hidden()
+    turn(bobs_page).get_by_text("Withdraw message").click()
+    expect(turn(bobs_page)).to_contain_text("Count as far as you can")
+
+    # Escape is for one's own answer: here it presses nothing.
+    requests: list[str] = []
+    bobs_page.on("request", lambda request: requests.append(request.url))
+    bobs_page.keyboard.press("Escape")
+    others.click()
+    for page in (alices_page, bobs_page):
+        expect(turn(page).locator(".turn__status-text")).to_have_text("Stopped by Bob Team")
+    assert [url for url in requests if url.endswith("/stop")] == requests[:1]
+    expect(turn(alices_page).get_by_text("Resume answer")).to_be_visible()
+    expect(turn(bobs_page).get_by_text("Resume answer")).to_be_hidden()
+
+
 def test_messages_above_the_limit_are_queued_with_a_reason(cato, alice, endpoint, visit):
     endpoint.script("cato", answer="word " * 60, token_delay=0.3)
     threads = [alice.send_message(f"Question {number}") for number in range(3)]
@@ -40,7 +86,7 @@ def test_messages_above_the_limit_are_queued_with_a_reason(cato, alice, endpoint
     expect(turn(page)).to_contain_text("Alice Owner already has 3 answers in progress")
     stop = visit(alice, f"/t/{threads[0]}")
     endpoint.script("cato", answer="All right.")
-    stop.get_by_label("Stop the answer").click()
+    stop.get_by_role("button", name="Stop the answer").click()
     expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
 
 

@@ -198,7 +198,7 @@ def test_the_stop_button_is_not_replaced_while_it_is_pressed(visit, alice, endpo
     alice.send_message("One more that waits", path.removeprefix("/t/"))
     expect(turn(page)).to_contain_text("Queued until the previous answer ends")
     page.mouse.up()
-    expect(page.locator("article.turn").first.locator(".turn__status-text")).to_have_text("Stopped")
+    expect(page.locator("article.turn").first.locator(".turn__status-text")).to_have_text("Stopped by Alice Owner")
 
 
 def test_fifty_of_fifty_stops_take_effect_at_once_wherever_they_are_pressed(visit, alice, cato, endpoint):
@@ -217,10 +217,10 @@ def test_fifty_of_fifty_stops_take_effect_at_once_wherever_they_are_pressed(visi
             expect(elsewhere.locator(".send-button--stop")).to_be_visible()
         time.sleep(chance.uniform(0, 0.5))
         _stop(page, elsewhere, number)
-        expect(turn(page).locator(".turn__status-text")).to_have_text("Stopped")
+        expect(turn(page).locator(".turn__status-text")).to_have_text("Stopped by Alice Owner")
         expect(page.locator(".send-button--stop")).to_have_count(0)
         expect(elsewhere.locator("article.turn")).to_have_count(number + 1)
-        expect(turn(elsewhere).locator(".turn__status-text")).to_have_text("Stopped")
+        expect(turn(elsewhere).locator(".turn__status-text")).to_have_text("Stopped by Alice Owner")
 
     stopped = cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE ? GROUP BY state", "Fifty stops, %")
     assert stopped == [("stopped", 50)]
