@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from chat import services
 from chat.answers.persistence import store_exchange
@@ -13,7 +15,10 @@ from chat.answers.recall import recall_for_turn
 from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Thread, Turn
 from chat.realtime import frames, sync
+from chat.rows.recall import personal_rows
 from memory.models import Exchange
+from memory.retrieval.recall_log import log_recall, recalled_for
+from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
 from tests.factories import PersonFactory, answer_job, thread, turn
 
@@ -129,6 +134,47 @@ def test_a_regenerated_answer_keeps_the_message_and_its_author(turns, person):
     new = switched.posted.turn
     assert (new.message, new.author_id, new.state) == (turns[2].message, turns[2].author_id, "recalling")
     assert active_texts(new)[-1] == turns[2].message
+
+
+def test_a_regenerated_answer_keeps_the_date_of_the_message_and_an_edited_message_gets_a_new_one(turns, person):
+    asked_at = timezone.now() - timedelta(days=40)
+    Turn.objects.filter(id=turns[2].id).update(created_at=asked_at)
+    turns[2].refresh_from_db()
+
+    again = services.regenerate(turns[2], person_id=person.id, client_key=uuid.uuid4()).posted.turn
+    assert again.created_at == asked_at
+    complete(again, "Ingrid, they say.")
+    assert Exchange.objects.get(id=again.exchange_id).timestamp == asked_at
+    edited = services.edit_message(again, person_id=person.id, message="Who else?", client_key=uuid.uuid4())
+    assert edited.posted.turn.created_at > asked_at
+
+
+def test_regenerating_leaves_the_citations_of_other_answers_as_they_are(turns, person, client):
+    client.force_login(person)
+    cited, elsewhere = turns[2], turn(thread(person), "Who was it?", "Ingrid [1].")
+    log_recall(elsewhere.id, [hit(cited.exchange_id)])
+    page, (panel,) = f"/t/{elsewhere.thread_id}", recalled_for([elsewhere.id], spaces=spaces_of(person)).values()
+    before = client.get(page).content.decode()
+    assert f"Source 1: {cited.thread.title}" in before
+
+    again = services.regenerate(cited, person_id=person.id, client_key=uuid.uuid4()).posted.turn
+    assert Exchange.objects.get(id=cited.exchange_id).is_inactive
+    assert recalled_for([elsewhere.id], spaces=spaces_of(person)) == {elsewhere.id: panel}
+    assert f"Source 1: {cited.thread.title}" in client.get(page).content.decode()
+    # What the panel offers works: the link leads to the version that the thread shows.
+    (item,) = personal_rows(elsewhere, person.id, is_administrator=False)
+    assert client.get(item.url).url.endswith(f"#turn-{again.id}")
+    assert client.post(item.feedback_url, {"kind": "pinned"}).status_code == 302
+    assert client.get(item.forget_url).status_code == 200
+
+
+def spaces_of(person) -> access.SpaceIds:
+    return access.readable_space_ids(person.id)
+
+
+def hit(exchange_id: uuid.UUID) -> Hit:
+    view = ExchangeView.from_row(Exchange.objects.select_related("owner").get(id=exchange_id))
+    return Hit(exchange=view, similarity=0.9, score=1.0, strategy="hybrid", explanation="Similar", is_below_gate=False)
 
 
 def test_a_prompt_contains_only_its_own_branch(turns, person):

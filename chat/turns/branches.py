@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -45,11 +46,11 @@ def edit_message(
 def regenerate(
     turn: Turn, *, person_id: uuid.UUID, client_key: uuid.UUID, origin: ApiOrigin | None = None
 ) -> BranchSwitch:
-    """Create a sibling turn with the same message and activate its branch. Raises ConflictError.
+    """Create a sibling turn with the same message, of the same date, and activate its branch. Raises ConflictError.
 
     `person_id` is the author of the turn or the owner of the thread.
     """
-    return _add_sibling(turn, person_id, turn.author_id, turn.message, client_key, origin)
+    return _add_sibling(turn, person_id, turn.author_id, turn.message, client_key, origin, written_at=turn.created_at)
 
 
 @transaction.atomic
@@ -80,6 +81,7 @@ def _add_sibling(
     origin: ApiOrigin | None,
     *,
     is_typed: bool = False,
+    written_at: datetime | None = None,
 ) -> BranchSwitch:
     author = lock_person(author_id)
     thread = lock_thread(turn.thread_id)
@@ -99,6 +101,7 @@ def _add_sibling(
         images=tuple(turn.images.all()),
         origin=origin,
         is_typed=is_typed,
+        written_at=written_at,
     )
     removed_ids, added_ids = _activate_branch(thread, sibling.id, person_id)
     return BranchSwitch(PostedTurn(sibling, is_new=True), removed_ids, added_ids)

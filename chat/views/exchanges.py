@@ -38,7 +38,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     exchange = access.get_exchange(request.user.pk, exchange_id)
     turn = Turn.objects.filter(id=exchange.turn_id).first() if exchange.turn_id else None
     if turn is not None:
-        return redirect(turn_url(turn))
+        return redirect(turn_url(_shown_version(turn)))
     location = locations_of([exchange.id]).get(exchange.id)
     if location is not None:
         return redirect(passage_url(location))
@@ -58,6 +58,14 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "feedback_url": reverse("feedback", args=[exchange.id]),
         },
     )
+
+
+def _shown_version(turn: Turn) -> Turn:
+    """Return the version of this turn that its thread shows, or the turn itself if it shows none."""
+    if turn.is_on_active_branch:
+        return turn
+    versions = Turn.objects.active_branch().filter(thread_id=turn.thread_id, parent_id=turn.parent_id)
+    return versions.first() or turn
 
 
 def turn_url(turn: Turn) -> str:

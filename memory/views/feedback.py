@@ -65,7 +65,7 @@ def supersession(request: PageRequest, exchange_id: uuid.UUID, later_id: uuid.UU
 
 def _readable(exchange_id: uuid.UUID, spaces: access.SpaceIds) -> Exchange:
     """Return the exchange if it can be found in these spaces. Raises NotFoundError."""
-    found = access.in_spaces(Exchange.objects.findable().filter(id=exchange_id), spaces).first()
+    found = access.in_spaces(Exchange.objects.citable().filter(id=exchange_id), spaces).first()
     if found is None:
         raise NotFoundError(_("Not found."))
     return found
