@@ -47,6 +47,7 @@ BUNDLES = {
         "css/slash-menu.css",
         "css/banner.css",
         "css/card.css",
+        "css/receipt.css",
         "css/toast.css",
         "css/dialog.css",
         "css/form.css",

@@ -23,6 +23,7 @@ from chat.threads.lifecycle import (
 from chat.threads.memory_settings import forget_exchange, forget_thread_exchanges, set_memory_enabled
 from chat.turns.branches import BranchSwitch, edit_message, regenerate, switch_branch
 from chat.turns.client_conversation import ClientConversation, PastExchange, ThreadOptions, submit_conversation
+from chat.turns.forgetting import ForgettingScope, delete_receipts_of, find_scope, forget_everywhere, receipts_of
 from chat.turns.posting import (
     ApiOrigin,
     PostedTurn,

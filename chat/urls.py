@@ -4,6 +4,7 @@ from django.urls import path
 
 from chat.views import (
     exchanges,
+    forgetting,
     images,
     imports,
     instructions,
@@ -51,6 +52,9 @@ urlpatterns = [
     path("turns/<uuid:turn_id>/recalled", turns.recalled_exchanges, name="recalled_exchanges"),
     path("m/<uuid:exchange_id>", exchanges.exchange, name="exchange"),
     path("m/<uuid:exchange_id>/forget", exchanges.forget, name="forget_exchange"),
+    path("m/<uuid:exchange_id>/forget-everywhere", forgetting.forget_everywhere, name="forget_everywhere"),
+    path("receipts", forgetting.receipts, name="receipts"),
+    path("receipts/<uuid:receipt_id>", forgetting.receipt, name="receipt"),
     path("instructions", instructions.instructions, name="instructions"),
     path("instructions/detection", instructions.set_detection, name="set_instruction_detection"),
     path("instructions/<uuid:instruction_id>", instructions.change, name="change_instruction"),

@@ -43,7 +43,15 @@ from memory.errors import (
     VectorStoreUnavailableError,
 )
 from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges
-from memory.exchanges.forgetting import EMPTY_TEXT, erase_forgotten, forget, forgotten_ids, receipt_for
+from memory.exchanges.forgetting import (
+    EMPTY_TEXT,
+    count_vectors,
+    erase_forgotten,
+    forget,
+    forgotten_ids,
+    next_erasure_attempt,
+    receipt_for,
+)
 from memory.exchanges.lifecycle import NewExchange, activate, deactivate, remember, remember_many, set_metadata
 from memory.exchanges.moving import move_document, move_thread
 from memory.exchanges.notes import add_note

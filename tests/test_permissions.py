@@ -198,6 +198,14 @@ def forget(case: Case) -> bool:
     return case.exchange.forgotten_at is not None
 
 
+@check("Forget everywhere")
+def forget_everywhere(case: Case) -> bool:
+    case.post("forget_everywhere", case.exchange.id)
+    case.exchange.refresh_from_db()
+    assert (case.exchange.forgotten_at is None) == bool(case.reread().message)
+    return case.exchange.forgotten_at is not None
+
+
 @check("Delete turns")
 def delete_turns(case: Case) -> bool:
     case.on_thread("delete_turns", n="1")

@@ -18,6 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from chat.imports.jobs import create_import
 from chat.instructions.editing import add as add_instruction
+from chat.models import Receipt
 from chat.realtime.routing import routes
 from memory import api
 from memory.models import Space
@@ -99,6 +100,9 @@ ROUTES: dict[str, RouteAccess] = {
     "feedback": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
     "supersession": RouteAccess(methods=POST, names=("exchange_id", "later_id"), data={"decision": ""}),
     "forget_exchange": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
+    "forget_everywhere": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
+    "receipts": RouteAccess(),
+    "receipt": RouteAccess(names=("receipt_id",)),
     "instructions": RouteAccess(methods=("get", "post")),
     "set_instruction_detection": RouteAccess(methods=POST),
     "change_instruction": RouteAccess(methods=POST, names=("instruction_id",), data={"action": "off"}),
@@ -168,6 +172,7 @@ ROUTES: dict[str, RouteAccess] = {
 OBJECT_ROUTES = {name: route for name, route in ROUTES.items() if route.names}
 # These require the owner, not only a reader.
 OWNERS_ONLY = {
+    "receipt",
     "rename_thread",
     "set_thread_flag",
     "delete_thread",
@@ -194,6 +199,7 @@ OBJECT_IDS = (
     "image_id",
     "import_id",
     "instruction_id",
+    "receipt_id",
 )
 SOCKETS = {"ws", "ws/t/<uuid:thread_id>", ""}  # the last one closes sockets at unknown addresses
 
@@ -229,6 +235,7 @@ def objects(chroma):
         "exchange_id": stored.id,
         "instruction_id": add_instruction(access.personal_space(alice.pk), "My secret is 4711", by=alice.pk).id,
         "later_id": stored.id,
+        "receipt_id": Receipt.objects.create(person=alice, turn_id=one.id, passages=1, citations=0).id,
     }
 
 
@@ -312,7 +319,7 @@ def test_a_route_opens_if_the_access_check_allows_everything(name, bob, objects,
     for method in OBJECT_ROUTES[name].methods:
         status, _ = request(signed_in(bob), name, method, objects)
         # Forgetting also requires ownership.
-        assert status != 404 or name == "forget_exchange", (name, method)
+        assert status != 404 or name in ("forget_exchange", "forget_everywhere"), (name, method)
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_a_passage_shows_the_chunks_that_are_left_and_is_forgotten_with_the_last
     assert "Chapter 4" not in panel(one)
     memory.forget([chunks[0].id, chunks[2].id], by=person.id)
     assert "#1 1 Forgotten" in panel(one)
-    assert "Based on 1 source · 1 more recalled" in panel(one)
+    assert "Sources forgotten · 1 more recalled" in panel(one)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -110,6 +110,7 @@ def delete_account(person: User) -> str:
     ReadMarker.objects.filter(person_id=person.pk).delete()
     memory.remove_from_all_groups(person.pk)
     chat.delete_instructions_of(person.pk)
+    chat.delete_receipts_of(person.pk)
     services.record_audit(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
     _anonymise(person)
     return token

@@ -74,6 +74,11 @@ def cited_numbers(blocks: Iterable[str]) -> list[int]:
     return list(dict.fromkeys(int(number) for html in blocks for number in _LINKED.findall(html)))
 
 
+def numbers_in_text(answer: str) -> set[int]:
+    """Return the numbers in brackets in the text of an answer, without rendering it: in code, they are no citations."""
+    return {int(number) for match in _CITED.finditer(answer) for number in match[1].split(",")}
+
+
 def cite_plugin(md: MarkdownIt) -> None:
     """Parse numbers in brackets as citations, if the environment has `citations` with passages."""
     md.inline.ruler.before("link", "citation", _parse)

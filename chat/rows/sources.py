@@ -29,12 +29,14 @@ class RecallSummaryRow:
     """The summary line of a recall panel.
 
     `count` is the number of passages. Once the answer is complete, `cited` has the numbers of those that it cites, in
-    order, and `others` is the number of the rest; before, both are empty. `dates_text` is the period of the cited ones.
+    order, `based_on` is the number of those that are not forgotten, and `others` that of the rest; before, all are empty.
+    `dates_text` is the period of the cited ones.
     """
 
     count: int
     is_complete: bool
     cited: Sequence[int] = ()
+    based_on: int = 0
     others: int = 0
     dates_text: str = ""
     note: str = ""
@@ -79,7 +81,8 @@ def summary_row(turn: Turn, citations: Citations, cited: Sequence[int]) -> Recal
     if turn.is_running or turn.state == Turn.State.QUEUED:
         return RecallSummaryRow(count, is_complete=False, note=note)
     dates = _dates_text([at for number in cited if (at := citations.sources[number].at)])
-    return RecallSummaryRow(count, True, cited, count - len(cited), dates, note)
+    based_on = sum(not citations.sources[number].is_forgotten for number in cited)
+    return RecallSummaryRow(count, True, cited, based_on, count - len(cited), dates, note)
 
 
 def panel_row(summary: RecallSummaryRow, items: Sequence[RecallItemRow]) -> RecallPanelRow | None:

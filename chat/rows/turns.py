@@ -23,6 +23,7 @@ from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations, cited_numbers
 from chat.rows.instructions import AppliedRow, applied_rows
 from chat.rows.recall import recalled_rows, thread_titles_of_recalled
+from chat.rows.receipts import ReceiptRow
 from chat.rows.sources import RecallPanelRow, citations_of, panel_row, summary_row
 from memory import api as memory
 from memory.api import MemoryState, RecalledPassage, Space, format_number
@@ -107,11 +108,14 @@ class TurnRow:
     memory_retry_url: str
     forget_url: str
     forget_roles: str
-    forgotten_note: str
+    forgotten_by: str
+    forgotten_by_id: uuid.UUID | None
     forgotten_at: datetime | None
+    is_text_deleted: bool
     recalled: RecallPanelRow | None
     instructions: Sequence[AppliedRow]
     offer_url: str
+    receipt: ReceiptRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +254,7 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
     else:
         blocks, segments, open_html = ["…"] if has_blocks else [], [], ""
     is_finished = not turn.is_running and turn.state != Turn.State.QUEUED
+    has_text = bool(turn.message)
     memory_state = details.memory_state or MemoryState("")
     state = "" if turn.is_running else memory_state.name
     summary = summary_row(turn, citations, cited_numbers(blocks))
@@ -275,22 +280,24 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         can_resume=turn.can_resume,
         retry_url=reverse("retry_turn", args=url_args),
         resume_url=reverse("resume_turn", args=url_args),
-        edit_url=reverse("edit_turn", args=url_args) if is_finished else "",
-        regenerate_url=reverse("regenerate", args=url_args) if is_finished and not turn.can_retry else "",
-        fork_url=reverse("fork_thread", args=url_args) if is_finished else "",
+        edit_url=reverse("edit_turn", args=url_args) if is_finished and has_text else "",
+        regenerate_url=reverse("regenerate", args=url_args) if is_finished and has_text and not turn.can_retry else "",
+        fork_url=reverse("fork_thread", args=url_args) if is_finished and has_text else "",
         withdraw_url=reverse("withdraw_turn", args=url_args) if turn.state == Turn.State.QUEUED else "",
         branch=details.branch,
         stop_url=reverse("stop_turn", args=url_args),
         memory_state=state,
         memory_text=_(_MEMORY_TEXTS[state]) if state in _MEMORY_TEXTS else "",
         memory_retry_url=reverse("retry_indexing", args=url_args) if state == "failed" else "",
-        forget_url=reverse("forget_exchange", args=[turn.effective_exchange_id])
+        forget_url=reverse("forget_everywhere", args=[turn.effective_exchange_id])
         if state and state != "forgotten" and is_finished
         else "",
         # The owner of a copy owns neither the exchange nor its thread.
         forget_roles="author owner administrator" if turn.exchange_id else "author administrator",
-        forgotten_note=_("by %(name)s") % {"name": memory_state.forgotten_by} if memory_state.forgotten_by else "",
+        forgotten_by=memory_state.forgotten_by,
+        forgotten_by_id=memory_state.forgotten_by_id,
         forgotten_at=memory_state.forgotten_at,
+        is_text_deleted=not has_text,
         recalled=panel_row(summary, recalled_rows(details.recalled, details.titles)),
         instructions=applied_rows(turn, details.instructions) if details.instructions else (),
         offer_url=reverse("instruction_offer", args=[turn.id]) if turn.has_instruction else "",

@@ -83,6 +83,8 @@ def _add_sibling(
     is_typed: bool = False,
     written_at: datetime | None = None,
 ) -> BranchSwitch:
+    if not turn.message:
+        raise ConflictError(_("This message was forgotten everywhere; its text is deleted."))
     author = lock_person(author_id)
     thread = lock_thread(turn.thread_id)
     place = find_place(thread, author_id=author_id, client_key=client_key)

@@ -24,6 +24,7 @@ from chat.realtime import frames
 from chat.realtime.presence import PresentUser, present_users
 from chat.realtime.sync import WINDOW
 from chat.rows.permissions import rows_for_reader
+from chat.rows.receipts import receipts_at_turns
 from chat.rows.turns import ThreadRow, thread_row, turn_rows
 from chat.threads.memory_settings import exchanges_of
 from chat.threads.read_markers import mark_read
@@ -42,6 +43,7 @@ from memory.api import (
     format_metadata,
     format_number,
     parse_space,
+    parse_uuid,
     space_choices,
     upload_limits,
 )
@@ -266,6 +268,9 @@ def _page(
     rows = turn_rows(thread, turns) if thread else []
     roles = access.roles_in_thread(request.user.pk, thread) if thread else frozenset({"owner"})
     row = _thread_row(request, thread, roles)
+    erased = [turn_row.id for turn_row in rows if turn_row.is_text_deleted]
+    receipts = receipts_at_turns(request.user.pk, erased, shown_id=parse_uuid(request.GET.get("receipt", "")))
+    rows = [replace(turn_row, receipt=receipts.get(turn_row.id)) for turn_row in rows]
     everywhere = frozenset({"administrator"}) if request.user.is_administrator else frozenset()
     context = {
         "section": "thread" if thread else "new",

@@ -123,6 +123,20 @@ def forgotten_ids(exchange_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
     return set(rows.values_list("id", flat=True))
 
 
+def count_vectors(exchange_ids: Iterable[uuid.UUID]) -> int:
+    """Return the number of vectors of these exchanges in the active index generation."""
+    done = EmbeddingJob.objects.filter(
+        exchange_id__in=list(exchange_ids), state=Job.State.DONE, generation=generations.active_generation()
+    )
+    return done.aggregate(n=Sum("parts"))["n"] or 0
+
+
+def next_erasure_attempt(exchange_ids: Iterable[uuid.UUID]) -> datetime | None:
+    """Return when the erasure of one of these exchanges that could not be erased yet is tried again; None if none is."""
+    waiting = ErasureJob.objects.filter(exchange_id__in=list(exchange_ids), state=Job.State.PENDING).exclude(error="")
+    return waiting.order_by("due_at").values_list("due_at", flat=True).first()
+
+
 def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
     """Return the receipt for the forgotten ones of these exchanges."""
     totals: dict[str, int] = defaultdict(int)

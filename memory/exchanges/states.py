@@ -22,6 +22,7 @@ class MemoryState:
     name: str
     forgotten_at: datetime | None = None
     forgotten_by: str = ""
+    forgotten_by_id: uuid.UUID | None = None
 
 
 def states_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, MemoryState]:
@@ -33,6 +34,7 @@ def states_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, MemoryState]
     rows = Exchange.objects.filter(id__in=ids).values_list(
         "id",
         "forgotten_at",
+        "forgotten_by_id",
         "forgotten_by__name",
         "embeddings__generation__state",
         "embeddings__state",
@@ -40,9 +42,9 @@ def states_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, MemoryState]
         "embeddings__failures",
     )
     states: dict[uuid.UUID, MemoryState] = {}
-    for id, forgotten_at, forgotten_by, generation, state, error, failures in rows:
+    for id, forgotten_at, by_id, by, generation, state, error, failures in rows:
         if forgotten_at:
-            states[id] = MemoryState("forgotten", forgotten_at, forgotten_by or "")
+            states[id] = MemoryState("forgotten", forgotten_at, by or "", by_id)
         elif generation == IndexGeneration.State.ACTIVE:
             states[id] = MemoryState(_job_state(state, error, failures))
     return states

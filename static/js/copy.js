@@ -1,9 +1,13 @@
-// Copies an answer, a code block, a command's result or a field, and confirms it with a toast.
+// Copies an answer, a code block, a command's result, a receipt or a field, and confirms it with a toast.
 (() => {
   const textToCopy = (button) => {
     if (button.dataset.copy === "answer") {
       const parts = button.closest(".turn").querySelectorAll(".answer__blocks > .answer__block > *");
       return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
+    }
+    if (button.dataset.copy === "receipt") {
+      const lines = button.closest(".receipt").querySelectorAll("h2, .key-values > div, :scope > p:not(.link-row)");
+      return [...lines].map((line) => line.innerText.replace(/\s+/g, " ").trim()).join("\n");
     }
     if (button.dataset.copy === "card") return button.closest(".card").querySelector(".card__text").innerText;
     const code = button.closest(".code-block");

@@ -7,8 +7,14 @@
   const year = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year: "numeric" });
   const exact = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "long" });
 
+  const days = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
+
   function format(moment, shape) {
     const now = new Date();
+    const distance = Math.round((new Date(moment).setHours(0, 0, 0, 0) - new Date(now).setHours(0, 0, 0, 0)) / 864e5);
+    if (shape === "relative" && (distance === 0 || distance === 1)) {
+      return `${days.format(distance, "day")} ${hour.format(moment)}`;
+    }
     if (shape === "date") return year.format(moment);
     const date = moment.getFullYear() === now.getFullYear() ? day.format(moment) : year.format(moment);
     if (shape === "day") return date;

@@ -23,6 +23,7 @@ from cato_web.accounts.models import AuditEntry, User
 from chat import access
 from chat.export import to_json, to_markdown
 from chat.models import Image, ImportJob, Instruction, Thread, Turn
+from chat.services import receipts_of
 from memory import api as memory
 from memory.api import (
     Chunk,
@@ -64,6 +65,7 @@ documents/          the originals that are kept, with what is known of each
 opinions.jsonl      what was pinned, and what was called not relevant
 instructions.jsonl  what this person wrote about how answers should always be, for them and for shared spaces
 superseded.jsonl    which recalled messages were called superseded, and which on another subject
+receipts.jsonl      what this person forgot everywhere: ids and counts, without texts
 imports.jsonl       which files of conversations were taken in, and what became of each
 reveals.jsonl       which administrators were shown the text of this person's own space, when, and their reasons
 audit.jsonl         what the audit log says of this person's doings
@@ -155,6 +157,7 @@ def archive_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
     yield ArchiveFile("instructions.jsonl", now, _lines(_instructions(person, spaces), export_rows.of_instruction))
     decisions = Supersession.objects.filter(person_id=person.pk)
     yield ArchiveFile("superseded.jsonl", now, _lines(decisions, export_rows.of_supersession))
+    yield ArchiveFile("receipts.jsonl", now, _lines(receipts_of(person.pk), export_rows.of_receipt))
     yield ArchiveFile("imports.jsonl", now, _lines(ImportJob.objects.filter(owner_id=person.pk), export_rows.of_import))
     yield ArchiveFile(
         "reveals.jsonl", now, _lines(memory.list_reveals(memory.personal_space(person.pk)), export_rows.of_reveal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
-from chat.models import ImportJob, Instruction, Turn
+from chat.models import ImportJob, Instruction, Receipt, Turn
 from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal, Supersession
 
 
@@ -61,6 +61,12 @@ def of_supersession(decision: Supersession) -> dict[str, object]:
     """Return the fields of a decision about two messages on one subject."""
     names = ("later_id", "earlier_id", "is_confirmed", "at")
     return {name: getattr(decision, name) for name in names}
+
+
+def of_receipt(receipt: Receipt) -> dict[str, object]:
+    """Return the fields of a receipt."""
+    names = ("id", "created_at", "turn_id", "exchange_ids", "passages", "citations")
+    return {name: getattr(receipt, name) for name in names}
 
 
 def of_import(row: ImportJob) -> dict[str, object]:

@@ -1,0 +1,260 @@
+"""Forget everywhere: what the dialog counts, what is deleted, for whom, and what the receipt says."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from cato_web.accounts.models import User
+from chat import services
+from chat.answers.persistence import store_exchange
+from chat.errors import ConflictError, ThreadBusyError
+from chat.models import Image, Receipt, Thread, Turn
+from memory.exchanges.forgetting import erase_forgotten
+from memory.models import Collection, ErasureJob, Exchange, Job, RecallLogEntry
+from memory.spaces import access
+from tests.factories import AdministratorFactory, PersonFactory, group, image_of, signed_in, thread, turn
+
+pytestmark = pytest.mark.django_db
+SECRET = "Xian would do it for 31 euros."
+
+
+def remembered(one: Turn) -> Turn:
+    store_exchange(one)
+    one.refresh_from_db()
+    Thread.objects.filter(id=one.thread_id).update(head=one)
+    return one
+
+
+def recalled(source: Turn, by: Turn, number: int = 1) -> Turn:
+    """Record that the exchange of `source` was recalled for `by`."""
+    RecallLogEntry.objects.create(
+        turn_id=by.id, exchange_id=source.exchange_id, rank=number, score=1.0, strategy="hybrid", reason="Similar"
+    )
+    return by
+
+
+def url(one: Turn) -> str:
+    return reverse("forget_everywhere", args=[one.exchange_id])
+
+
+def dialog(client: Client, one: Turn) -> str:
+    html = client.get(url(one)).content.decode()
+    return re.sub(r"\s+", " ", html[html.index('id="dialog-content"') :].partition("</form>")[0])
+
+
+def facts(html: str) -> dict[str, str]:
+    """Return the lines of the dialog or receipt."""
+    return {
+        label: re.sub("<.*?>", "", text).strip() for label, text in re.findall(r"<dt>(.*?)</dt>.*?<dd>(.*?)</dd>", html)
+    }
+
+
+@pytest.fixture
+def secret(memory, person) -> Turn:
+    """Return the first turn of a thread, indexed."""
+    one = remembered(turn(thread(person, title=SECRET), SECRET, "Noted: 31 euros."))
+    memory.index_pending()
+    return one
+
+
+def test_the_dialog_counts_by_kind_and_leaves_out_zeros(secret, person, client):
+    client.force_login(person)
+    first = dialog(client, secret)
+    assert list(facts(first)) == ["This exchange, including its text", "Its passages in the search index"]
+    assert int(facts(first)["Its passages in the search index"]) >= 1
+    assert 'name="answers"' not in first
+    assert first.index("data-close autofocus") < first.index("button--danger")
+
+    recalled(secret, remembered(turn(thread(person), "Who is cheaper?", "Xi'an [1], not Bergmann [2].")))
+    recalled(secret, remembered(turn(thread(person), "And now?", "Nobody knows.")))
+    client.get(reverse("export_thread", args=[secret.thread_id, "md"]))
+    second = dialog(client, secret)
+    assert facts(second)["Citations in later answers that will be empty"] == "1"
+    assert facts(second)["Exports that contain it; Cato cannot erase them"].startswith("1, by you on ")
+    assert "Also forget the 2 answers for which it was recalled" in second
+    assert Exchange.objects.filter(forgotten_at=None).count() == 3
+
+
+def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(memory, secret, person, client):
+    client.force_login(person)
+    secret.images.add(image_of(person))
+    again = services.regenerate(secret, person_id=person.id, client_key=secret.id).posted.turn
+    Turn.objects.filter(id=again.id).update(state="complete", answer="31, as I said.", reasoning="So it was 31.")
+    again.refresh_from_db()
+    remembered(again)
+    fork = services.fork_thread(again, person_id=person.id)
+    assert SECRET in client.get(f"/t/{fork.id}").content.decode()
+
+    target = client.post(url(again)).headers["location"]
+
+    assert set(Turn.objects.values_list("message", "answer", "reasoning")) == {("", "", "")}
+    assert not Exchange.objects.filter(forgotten_at=None).exists()
+    assert not Image.objects.exists()
+    assert set(Thread.objects.values_list("title", flat=True)) == {"Untitled thread"}
+    receipt = Receipt.objects.get()
+    assert target == f"/t/{again.thread_id}?receipt={receipt.id}#receipt-{receipt.id}"
+    page = client.get(target).content.decode()
+    assert "31" not in re.sub(
+        r"<time.*?</time>|[0-9a-f-]{36}", "", page[page.index('id="turns"') :].partition("dock")[0]
+    )
+    assert f"Receipt {receipt.id.hex[:4]}" in page
+    assert "Forgotten everywhere" in page
+
+
+def test_answers_are_forgotten_with_it_only_on_request_and_only_those_the_person_may_forget(memory, person):
+    crew, other = group("Crew", person, friend := PersonFactory()), PersonFactory()
+    first = remembered(turn(thread(friend, space=crew), SECRET, "Noted.", author=person))
+    own = recalled(first, remembered(turn(thread(friend, space=crew), "Who?", "Xi'an [1].", author=person)))
+    friends = recalled(first, remembered(turn(thread(friend, space=crew), "And?", "Xi'an [1].", author=friend)))
+    elsewhere = recalled(first, remembered(turn(thread(other), "What?", "Xi'an [1].")))
+    scope = services.find_scope(person.id, first.exchange_id, is_administrator=False)
+    assert (scope.citations, list(scope.answer_ids)) == (2, [own.exchange_id])
+
+    services.forget_everywhere(person.id, first.exchange_id, is_administrator=False, with_answers=True)
+
+    texts = {one.id: one.message for one in Turn.objects.all()}
+    assert texts == {first.id: "", own.id: "", friends.id: "And?", elsewhere.id: "What?"}
+
+
+def test_an_answer_is_no_longer_based_on_what_was_forgotten(memory, secret, person, client):
+    client.force_login(person)
+    kept = remembered(turn(thread(person), "The other offer?", "38 euros."))
+    both = recalled(secret, remembered(turn(thread(person), "Who?", "Xian [1], Bergmann [2].")))
+    recalled(kept, both, 2)
+    alone = recalled(secret, remembered(turn(thread(person), "Who else?", "Xian [1].")))
+
+    def summary(one: Turn) -> str:
+        html = client.get(f"/t/{one.thread_id}").content.decode()
+        return re.sub(r"<.*?>|\s+", " ", html.partition(f'id="turn-{one.id}-summary"')[2].partition("</summary>")[0])
+
+    assert "Based on 2 sources" in summary(both)
+    services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=False)
+    assert "Based on 1 source " in summary(both)
+    assert "Sources forgotten" in summary(alone)
+
+
+def test_without_the_option_answers_keep_their_text(memory, secret, person):
+    later = recalled(secret, remembered(turn(thread(person), "Who?", "Xi'an [1].")))
+    services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=False)
+    later.refresh_from_db()
+    assert later.answer == "Xi'an [1]."
+    assert Receipt.objects.get().citations == 1
+
+
+@pytest.mark.parametrize(
+    ("role", "is_allowed"),
+    [("author", True), ("owner", True), ("reader", False), ("administrator", True), ("stranger", False)],
+)
+def test_who_may(memory, role, is_allowed):
+    people: dict[str, User] = {name: PersonFactory() for name in ("author", "owner", "reader", "stranger")}
+    people["administrator"] = AdministratorFactory()
+    crew = group("Crew", *(people[name] for name in ("author", "owner", "reader", "administrator")))
+    one = remembered(turn(thread(people["owner"], space=crew), SECRET, "Noted.", author=people["author"]))
+    client = signed_in(people[role])
+
+    assert client.get(url(one)).status_code == (200 if is_allowed else 404)
+    answer = client.post(url(one))
+    assert answer.status_code == (302 if is_allowed else 404)
+    one.refresh_from_db()
+    assert (one.message == "") is is_allowed
+
+
+def test_an_author_without_access_forgets_their_message_and_learns_nothing_of_the_thread(memory):
+    owner, author = PersonFactory(), PersonFactory()
+    one = remembered(turn(thread(owner), SECRET, "Noted.", author=author))
+    signed_in(owner).get(reverse("export_thread", args=[one.thread_id, "md"]))
+    recalled(one, remembered(turn(thread(owner), "Who?", "Xian [1].", author=author)))
+    assert list(facts(dialog(signed_in(owner), one))) == [
+        "This exchange, including its text",
+        "Citations in later answers that will be empty",
+        "Exports that contain it; Cato cannot erase them",
+    ]
+
+    question = dialog(signed_in(author), one)
+    assert list(facts(question)) == ["This exchange, including its text"]
+    assert str(one.thread_id) not in question
+    target = signed_in(author).post(url(one)).headers["location"]
+    assert target == reverse("receipt", args=[Receipt.objects.get().id])
+    one.refresh_from_db()
+    assert one.message == ""
+
+
+def test_a_receipt_is_for_one_person_and_has_no_text(memory, secret, person, client):
+    client.force_login(person)
+    client.post(url(secret))
+    receipt = Receipt.objects.get()
+    page = client.get(reverse("receipt", args=[receipt.id])).content.decode()
+    assert facts(re.sub(r"\s+", " ", page))["Forgotten"].startswith("1 exchange, ")
+    assert SECRET not in page
+    assert receipt.id.hex[:4] in client.get(reverse("receipts")).content.decode()
+
+    stranger = signed_in(AdministratorFactory())
+    assert stranger.get(reverse("receipt", args=[receipt.id])).status_code == 404
+    assert receipt.id.hex[:4] not in stranger.get(reverse("receipts")).content.decode()
+
+
+def test_the_receipt_stays_at_the_turn_until_all_is_erased_and_names_the_next_attempt(memory, secret, person, client):
+    client.force_login(person)
+    client.post(url(secret))
+    page, receipt = f"/t/{secret.thread_id}", Receipt.objects.get()
+    assert f"Receipt {receipt.id.hex[:4]}" in client.get(page).content.decode()
+    assert "not yet erased" not in client.get(page).content.decode()
+
+    ErasureJob.objects.update(error="The vector store is down.", due_at=timezone.now() + timedelta(minutes=5))
+    assert "not yet erased from disk. Next attempt" in client.get(page).content.decode()
+    ErasureJob.objects.update(state=Job.State.FAILED)
+    assert "An administrator can retry it." in client.get(page).content.decode()
+
+    ErasureJob.objects.update(state=Job.State.PENDING, error="", due_at=timezone.now())
+    assert erase_forgotten() == 1
+    Collection.objects.update(purge_needed_since=None)
+    assert "Receipt" not in client.get(page).content.decode()
+    assert "Erased from disk<" in client.get(f"{page}?receipt={receipt.id}").content.decode()
+
+
+def test_a_turn_that_was_forgotten_everywhere_offers_nothing_and_refuses_everything(memory, secret, person, client):
+    client.force_login(person)
+    Turn.objects.filter(id=secret.id).update(state="stopped")
+    client.post(url(secret))
+    secret.refresh_from_db()
+    footer = client.get(f"/t/{secret.thread_id}").content.decode().partition(f'id="turn-{secret.id}-footer"')[2]
+    assert "<button" not in footer.partition("</article>")[0]
+
+    for act in (
+        lambda: services.regenerate(secret, person_id=person.id, client_key=secret.id),
+        lambda: services.edit_message(secret, person_id=person.id, message="Who?", client_key=secret.id),
+        lambda: services.retry_turn(secret),
+        lambda: services.resume_turn(secret),
+    ):
+        with pytest.raises(ConflictError):
+            act()
+    assert Turn.objects.count() == 1
+
+
+def test_it_waits_for_an_answer_in_progress(memory, secret, person, client):
+    Turn.objects.filter(id=secret.id).update(state="answering")
+    with pytest.raises(ThreadBusyError):
+        services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=False)
+    client.force_login(person)
+    assert client.post(url(secret)).headers["location"].endswith(f"#turn-{secret.id}")
+    assert Turn.objects.get().message == SECRET
+
+
+def test_notes_and_passages_have_no_turn_to_forget(memory, person, client):
+    from memory.exchanges.notes import add_note
+
+    (note,) = add_note("The winch.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command")
+    client.force_login(person)
+    assert client.get(reverse("forget_everywhere", args=[note.id])).status_code == 404
+
+
+def test_a_title_that_a_person_chose_stays(memory, secret, person):
+    services.rename_thread(secret.thread, "Suppliers")
+    services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=False)
+    assert Thread.objects.get().title == "Suppliers"
