@@ -235,7 +235,7 @@ def test_an_answer_of_the_command_line_streams_to_open_pages_which_can_stop_it(c
                 page.until("word5")
                 stop = wait_for(lambda: re.search(r'formaction="(/t/[^"]+/stop)"', alice.thread_page(thread)), "Stop")
                 alice.post(stop[1], htmx=True)
-                page.until_all(r"-blocks\">.*word5", ">Stopped<")
+                page.until_all(r"-blocks\">.*word5", ">Stopped by Alice Owner<")
             output = json.loads(asking.communicate(timeout=30)[0])
         finally:
             asking.kill()

@@ -104,7 +104,7 @@ def test_stop_works_on_every_web_process(alice, cato, endpoint):
         )
         time.sleep(0.1 * number)
         (alice, elsewhere)[number % 2].post(stop[1], htmx=True)
-        wait_for(lambda thread=thread: ">Stopped<" in alice.thread_page(thread), "it to stop")
+        wait_for(lambda thread=thread: ">Stopped by Alice Owner<" in alice.thread_page(thread), "it to stop")
 
 
 def test_a_message_sent_twice_creates_one_turn(alice, cato, endpoint):
@@ -213,7 +213,7 @@ def test_forgetting_shows_on_the_turn_and_where_it_was_recalled(alice, endpoint)
     with open_socket(alice, second) as open_page:
         open_page.hello()
         open_page.until("1 recalled")
-        answer = alice.post(re.search(r'href="(/m/[^"]+/forget)"', page)[1])
+        answer = alice.post(re.search(r'href="(/m/[^"]+/forget-everywhere)"', page)[1])
         assert answer.status_code == 302
         open_page.until("Forgotten")
     assert "by Alice Owner" in alice.thread_page(first)

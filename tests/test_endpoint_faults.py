@@ -214,5 +214,5 @@ def test_stop_ends_an_answer_that_sends_only_comments(ada, endpoint):
     stop = wait_for(lambda: re.search(r'formaction="(/t/[^"]+/stop)"', ada.thread_page(thread)), "a Stop button")
     time.sleep(0.5)
     ada.post(stop[1], htmx=True)
-    wait_for(lambda: ">Stopped<" in ada.thread_page(thread), "it to stop")
+    wait_for(lambda: ">Stopped by Ada Admin<" in ada.thread_page(thread), "it to stop")
     assert httpx.get(f"{ada.url}/healthz").is_success

@@ -86,7 +86,7 @@ def applied_rows(turn: Turn, known: Mapping[str, AppliedInstruction]) -> list[Ap
             text=row.text,
             owner_text=_owner_text(row.space_id, thread),
             since=row.created_at,
-            is_edited=bool(row.edited_at and turn.completed_at and row.edited_at > turn.completed_at),
+            is_edited=row.edited_at is not None and row.edited_at > (turn.completed_at or turn.created_at),
             is_off=id in thread.disabled_instructions,
             toggle_url=reverse("set_thread_instruction", args=[thread.id, row.id]),
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import KEY, begin_thread, send_message, turn
+from tests.e2e.test_accessibility import violations
 
 SECRET = "Xian offers the titanium housing for 31 euros"
 
@@ -68,6 +70,20 @@ def test_a_turn_is_forgotten_everywhere_after_a_dialog_with_counts(alice, endpoi
     expect(turn(page, 1)).to_contain_text("And now?")
     receipt.get_by_text("View all receipts").click()
     expect(page.locator(".receipt h2")).to_have_count(1)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_dialog_and_receipt_have_no_violations(alice, endpoint, visit, theme):
+    endpoint.script(KEY, answer="Noted: 31 euros.")
+    page = visit(alice, color_scheme=theme, reduced_motion="reduce", viewport={"width": 320, "height": 640})
+    begin_with_secret(page)
+    open_dialog(page)
+    found = violations(page, is_covered=True)
+    page.locator("#dialog").get_by_role("button", name="Forget everywhere").click()
+    expect(page.locator(".receipt")).to_be_focused()
+    found += violations(page)
+    assert not found, "\n".join(found)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_without_scripts_the_dialog_is_a_page(alice, endpoint, visit):
