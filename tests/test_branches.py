@@ -166,6 +166,13 @@ def test_regenerating_leaves_the_citations_of_other_answers_as_they_are(turns, p
     assert client.get(item.url).url.endswith(f"#turn-{again.id}")
     assert client.post(item.feedback_url, {"kind": "pinned"}).status_code == 302
     assert client.get(item.forget_url).status_code == 200
+    # A deleted thread is not cited any more, until it is restored.
+    Turn.objects.filter(id=again.id).update(state="complete")
+    services.delete_thread(cited.thread)
+    assert client.get(item.url).status_code == 404
+    assert "no longer available in this thread" in client.get(page).content.decode()
+    assert services.restore_thread(cited.thread)
+    assert f"Source 1: {cited.thread.title}" in client.get(page).content.decode()
 
 
 def spaces_of(person) -> access.SpaceIds:

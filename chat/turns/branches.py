@@ -130,7 +130,7 @@ def _activate_branch(
         raise ConflictError(_("This would hide messages that other people wrote after it. Fork the thread instead."))
     thread.turns.filter(id__in=removed_ids).update(is_on_active_branch=False)
     thread.turns.filter(id__in=added_ids).update(is_on_active_branch=True)
-    memory.deactivate(rows[id].exchange_id for id in removed_ids)
+    memory.deactivate((rows[id].exchange_id for id in removed_ids), are_citable=True)
     memory.activate(rows[id].exchange_id for id in added_ids)
     Thread.objects.filter(id=thread.id).update(head=leaf)
     return removed_ids, added_ids

@@ -219,17 +219,22 @@ def _require_text(user_message: str) -> None:
         raise InvalidInputError(_("There is nothing to remember: the text is empty."))
 
 
-def deactivate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
-    """Hide these exchanges from retrieval; return the number changed. They stay stored and embedded."""
-    return _set_inactive(exchange_ids, is_inactive=True)
+def deactivate(exchange_ids: Iterable[uuid.UUID | None], *, are_citable: bool = False) -> int:
+    """Hide these exchanges from retrieval; return the number changed. They stay stored and embedded.
+
+    `are_citable`: answers for which they were recalled still show them.
+    """
+    return _set_inactive(exchange_ids, is_inactive=True, is_citable=are_citable)
 
 
 def activate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
     """Include these exchanges in retrieval again; return the number changed."""
-    return _set_inactive(exchange_ids, is_inactive=False)
+    return _set_inactive(exchange_ids, is_inactive=False, is_citable=False)
 
 
-def _set_inactive(exchange_ids: Iterable[uuid.UUID | None], *, is_inactive: bool) -> int:
+def _set_inactive(exchange_ids: Iterable[uuid.UUID | None], *, is_inactive: bool, is_citable: bool) -> int:
     ids = [id for id in exchange_ids if id is not None]
-    changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(is_inactive=is_inactive)
-    return changed.update(is_inactive=is_inactive)
+    changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(
+        is_inactive=is_inactive, is_citable=is_citable
+    )
+    return changed.update(is_inactive=is_inactive, is_citable=is_citable)

@@ -23,7 +23,7 @@ class ExchangeQuerySet(models.QuerySet["Exchange"]):
 
         An answer that cites a message keeps its sources when somebody regenerates the answer to that message.
         """
-        return self.filter(Q(is_inactive=False) | Q(turn_id__isnull=False), forgotten_at=None)
+        return self.filter(Q(is_inactive=False) | Q(is_citable=True), forgotten_at=None)
 
 
 class Exchange(models.Model):
@@ -74,6 +74,10 @@ class Exchange(models.Model):
     )
     is_inactive = models.BooleanField(
         default=False, help_text="on an inactive branch, or a chunk of a document version that is not live"
+    )
+    is_citable = models.BooleanField(
+        default=False,
+        help_text="inactive because another version is shown: answers for which it was recalled still show it",
     )
     forgotten_at = models.DateTimeField(null=True)
     forgotten_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")

@@ -106,8 +106,8 @@ def delete_recall_log(turn_ids: Iterable[uuid.UUID]) -> None:
 def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[RecalledPassage]]:
     """Return the recalled passages per turn, by their numbers.
 
-    Exchanges that are forgotten or outside `spaces`, and chunks that are hidden, have no text. Messages of another branch
-    have theirs: regenerating an answer changes the citations of no other.
+    Exchanges that are forgotten, hidden or outside `spaces` have no text. Messages of another branch have theirs: regenerating
+    an answer changes the citations of no other.
     """
     found: dict[uuid.UUID, dict[int, list[RecalledPassage]]] = defaultdict(lambda: defaultdict(list))
     rows = (
@@ -118,7 +118,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
     locations = locations_of(row.exchange_id for row in rows if row.exchange.source_file)
     for row in rows:
         forgotten = row.exchange.forgotten_at is not None
-        is_hidden = row.exchange.is_inactive and row.exchange.turn_id is None
+        is_hidden = row.exchange.is_inactive and not row.exchange.is_citable
         readable = row.exchange.space_id in spaces and not forgotten and not is_hidden
         view = ExchangeView.from_row(row.exchange, locations.get(row.exchange_id)) if readable else None
         found[row.turn_id][row.rank].append(
