@@ -27,7 +27,6 @@ class FactRow:
     label: str
     figure: str = ""
     at: datetime | None = None
-    shape: str = "relative"
 
 
 @dataclass(frozen=True, slots=True)
