@@ -13,6 +13,8 @@ from tests.server import wait_for
 from tests.socket import open_socket
 
 KEY = "cato"
+# What other tests stored for everybody may be recalled as well.
+RECALLED = re.compile(r"\d+ recalled")
 
 
 @pytest.fixture(autouse=True)
@@ -42,16 +44,15 @@ def test_a_message_is_answered_remembered_and_recalled_in_a_new_thread(alice, en
 
     question = "Where do I find what opens the glass house?"
     second = alice.send_message(question)
-    page = wait_for(lambda: (p := alice.thread_page(second)) and "1 recalled" in p and p, "the recall to be shown")
+    page = wait_for(lambda: (p := alice.thread_page(second)) and RECALLED.search(p) and p, "the recall to be shown")
 
     prompt = wait_for(lambda: latest_prompt(endpoint, question), "the endpoint to be asked")
     assert "The greenhouse key hangs behind the clock." in prompt
     assert 'by="Alice Owner"' in prompt
     assert re.search(r'said="\d{4}-\d\d-\d\d', prompt)
-    link = re.search(r'href="(/m/[0-9a-f-]+)"', page)
-    location = alice.get(link[1])
-    assert location.status_code == 302
-    assert location.headers["location"].startswith(f"/t/{first}#turn-")
+    locations = [alice.get(link) for link in re.findall(r'href="(/m/[0-9a-f-]+)"', page)]
+    assert {location.status_code for location in locations} == {302}
+    assert any(location.headers["location"].startswith(f"/t/{first}#turn-") for location in locations)
 
 
 def test_recalled_text_is_not_stored_again(alice, cato, endpoint):
@@ -209,10 +210,10 @@ def test_forgetting_shows_on_the_turn_and_where_it_was_recalled(alice, endpoint)
     first = alice.send_message("The greenhouse key hangs behind the clock.")
     page = wait_for(lambda: (p := alice.thread_page(first)) and "/forget" in p and "Remembered<" in p and p, "memory")
     second = alice.send_message("Where does the greenhouse key hang?")
-    wait_for(lambda: "1 recalled" in alice.thread_page(second), "the recall")
+    wait_for(lambda: RECALLED.search(alice.thread_page(second)), "the recall")
     with open_socket(alice, second) as open_page:
         open_page.hello()
-        open_page.until("1 recalled")
+        open_page.until(RECALLED.pattern)
         answer = alice.post(re.search(r'href="(/m/[^"]+/forget-everywhere)"', page)[1])
         assert answer.status_code == 302
         open_page.until("Forgotten")

@@ -14,7 +14,7 @@ ScoredId = tuple[str, float]  # vector id and similarity
 MAX_MESSAGE_PARTS, MAX_ANSWER_PARTS = 3, 4
 _ID_LENGTH = 36
 _MESSAGE_PART = ":part1:"
-# Length by which stored vectors of length 1 are moved; it changes a similarity by some .00001.
+# Length by which stored vectors of length 1 are moved; it changes a similarity by less than .001.
 _OFFSET = 0.005
 PARTS = ("whole", *(f"part{number}" for number in range(1, MAX_MESSAGE_PARTS + MAX_ANSWER_PARTS + 1)))
 
