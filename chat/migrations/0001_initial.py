@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
             name='Image',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('file', models.FileField(max_length=120, upload_to=chat.models.place_of_image)),
+                ('file', models.FileField(max_length=120, upload_to=chat.models.place_of_attachment)),
                 ('name', models.CharField(max_length=200)),
                 ('media_type', models.CharField(max_length=20)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
