@@ -37,7 +37,7 @@ HEAD = (
 
 @dataclass
 class Measurement:
-    """What was observed while all streams ran."""
+    """Observations while all streams ran."""
 
     gaps: list[float]  # seconds between frames of a page
     cpu: float  # CPU seconds of the serving process for 1,000 tokens

@@ -35,7 +35,7 @@ class Banner:
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What the base template needs; `person` is None before login."""
+    """Data of the base template; `person` is None before login."""
 
     person: object
     thread_groups: list[ThreadGroup]

@@ -20,7 +20,7 @@ DEBUG = False
 ROOT_URLCONF = "cato_web.urls"
 ASGI_APPLICATION = "cato_web.asgi.application"
 AUTH_USER_MODEL = "people.User"
-# chat checks the API token of a turn without importing accounts.
+# chat checks the API token of a turn, and counts exports in the audit log, without importing accounts.
 AUDIT_ENTRY_MODEL = "people.AuditEntry"
 API_TOKEN_MODEL = "people.ApiToken"  # noqa: S105  (a model, not a secret)
 # One language per installation: rendered frames go to all readers of a thread.

@@ -242,27 +242,27 @@ class Turn(models.Model):
 
     @property
     def is_running(self) -> bool:
-        """Whether the turn is recalling or answering."""
+        """Return whether the turn is recalling or answering."""
         return self.state in self.RUNNING_STATES
 
     @property
     def can_retry(self) -> bool:
-        """Whether the answer can be restarted from the beginning: it ended early."""
+        """Return whether the answer can be restarted from the beginning: it ended early."""
         return self.state in (self.State.FAILED, self.State.INTERRUPTED, self.State.STOPPED)
 
     @property
     def can_resume(self) -> bool:
-        """Whether the answer can be continued from its partial text."""
+        """Return whether the answer can be continued from its partial text."""
         return self.has_room and (self.can_retry or self.is_cut_off)
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the answer ended at the length limit."""
+        """Return whether the answer ended at the length limit."""
         return self.state == self.State.COMPLETE and self.finish_reason == self.FinishReason.LENGTH
 
     @property
     def has_room(self) -> bool:
-        """Whether there is a partial answer below the length limit, which can be resumed."""
+        """Return whether there is a partial answer below the length limit, which can be resumed."""
         return bool(self.answer.strip()) and len(self.answer) < settings.CATO.chat.max_answer_chars
 
     @property
@@ -317,7 +317,7 @@ class Instruction(models.Model):
 
 
 class Receipt(models.Model):
-    """What a person forgot everywhere: ids and counts, without any text."""
+    """A record of what a person forgot everywhere: ids and counts, without any text."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -371,5 +371,5 @@ class ImportJob(Job):
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the import is due or running."""
+        """Return whether the import is due or running."""
         return self.state == self.State.PENDING

@@ -32,7 +32,7 @@ class QuickSearchResults:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no results."""
+        """Return whether there are no results."""
         return not (self.threads or self.memories or self.turns or self.documents or self.commands)
 
 

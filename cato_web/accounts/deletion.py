@@ -42,7 +42,7 @@ class ReceiptNotFoundError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AccountContents:
-    """What an account contains, and its contributions to shared spaces, which remain."""
+    """The contents of an account, and its contributions to shared spaces, which remain."""
 
     threads: int
     exchanges: int

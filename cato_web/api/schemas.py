@@ -200,7 +200,7 @@ class MetadataUpdate(RequestModel):
 
 
 class Receipt(ResponseModel):
-    """What was forgotten. It cannot be read any more; `under_way` counts what is still in the index."""
+    """A receipt for what was forgotten. It cannot be read any more; `under_way` counts what is still in the index."""
 
     exchanges: int
     under_way: int

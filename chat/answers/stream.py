@@ -108,7 +108,7 @@ class AnswerStream:
 
     @property
     def has_unrendered_text(self) -> bool:
-        """Whether received text is not rendered yet."""
+        """Return whether received text is not rendered yet."""
         return len(self.text) > self._rendered_chars
 
     def render_new(self) -> None:
@@ -134,7 +134,7 @@ class AnswerStream:
 
     @property
     def needs_save_before_publish(self) -> bool:
-        """Whether the next frame contains parts that are sent only once, which later pages read from the row."""
+        """Return whether the next frame contains parts that are sent only once, which later pages read from the row."""
         return bool(self._finished or self._segments) or self._collected_reasoning > self._published_reasoning
 
     def is_save_due(self, now: float) -> bool:

@@ -30,7 +30,7 @@ class StreamChunk:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the chunk contains nothing."""
+        """Return whether the chunk contains nothing."""
         return not (self.text or self.reasoning or self.usage or self.finish_reason)
 
 

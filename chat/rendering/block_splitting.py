@@ -55,7 +55,7 @@ class Splitter:
 
     @property
     def is_code(self) -> bool:
-        """Whether the open block is a fenced code block."""
+        """Return whether the open block is a fenced code block."""
         return self._kind == "fence"
 
     def feed(self, line: str) -> list[Block]:

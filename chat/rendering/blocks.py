@@ -83,7 +83,7 @@ class GrowingAnswer:
 
     @property
     def has_segments(self) -> bool:
-        """Whether segments of the open block were returned."""
+        """Return whether segments of the open block were returned."""
         return bool(self._segmented)
 
     def open_html(self) -> str:

@@ -40,7 +40,7 @@ class ThreadExports:
 
 @dataclass(frozen=True, slots=True)
 class ForgettingScope:
-    """What forgetting an exchange everywhere concerns, as far as the person may know and forget it.
+    """The consequences of forgetting an exchange everywhere, as far as the person may know and forget it.
 
     `exchange_ids` are those of all versions of its message with the same text, `answer_ids` the exchanges of the answers
     for which they were recalled. `is_complete` is False if not all uses were examined.

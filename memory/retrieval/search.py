@@ -78,7 +78,7 @@ class RecallOptions:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a recall finds out besides its hits.
+    """Findings of a recall besides its hits.
 
     The reason for a degraded result, the order of messages on one subject, and the instruction in the message.
     """
