@@ -191,6 +191,14 @@ def test_a_turn_names_who_stopped_its_answer_first_until_it_is_retried(person):
     assert Turn.objects.get(id=running.id).stopped_by is None
 
 
+def test_an_answer_without_a_message_is_not_called_forgotten(person):
+    alone = turn(thread(person), message="", answer="Welcome!", state=State.COMPLETE)
+
+    assert not turn_row(alone, TurnDetails()).is_text_deleted
+    alone.answer = ""
+    assert turn_row(alone, TurnDetails()).is_text_deleted
+
+
 def test_only_the_chosen_answer_is_stopped(person):
     chosen, other = (turn(thread(person), answer="Half", state=State.ANSWERING) for _ in range(2))
     assert services.request_stop(chosen, by=person.id)

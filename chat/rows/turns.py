@@ -297,7 +297,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         forgotten_by=memory_state.forgotten_by,
         forgotten_by_id=memory_state.forgotten_by_id,
         forgotten_at=memory_state.forgotten_at,
-        is_text_deleted=not has_text,
+        # Earlier messages of an API client can have an answer only.
+        is_text_deleted=not has_text and not turn.answer,
         recalled=panel_row(summary, recalled_rows(details.recalled, details.titles)),
         instructions=applied_rows(turn, details.instructions) if details.instructions else (),
         offer_url=reverse("instruction_offer", args=[turn.id]) if turn.has_instruction else "",
