@@ -71,6 +71,11 @@ def test_one_bracket_may_contain_several_citations():
     assert cited_numbers([html("So it is [1, 2].")]) == [1, 2]
 
 
+def test_a_colon_may_follow_a_citation_but_a_link_definition_cites_nothing():
+    assert cited_numbers([html("According to [1]: until midnight.")]) == [1]
+    assert cited_numbers([html("[1]: https://example.org\n\nUntil midnight.")]) == []
+
+
 def test_a_citation_without_a_passage_is_marked_and_not_linked():
     drawn = html("So it is [7].")
     assert "[7]" in drawn

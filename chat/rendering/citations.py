@@ -15,8 +15,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-# [3] and [1, 4], unless they are Markdown links, references or definitions.
-_CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?![(\[:])")
+# [3] and [1, 4], unless they are Markdown links or references.
+_CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?![(\[])")
 # A citation in rendered HTML, in which neither text nor attributes can contain a start tag.
 _LINKED = re.compile(r'<a class="citation[^"]*" data-source="(\d+)"')
 
