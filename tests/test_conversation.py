@@ -13,7 +13,7 @@ from tests.server import wait_for
 from tests.socket import open_socket
 
 KEY = "cato"
-# What other tests stored for everybody may be recalled as well.
+# Other tests store texts in the space of the team, of which one may be recalled as well.
 RECALLED = re.compile(r"\d+ recalled")
 
 
