@@ -46,8 +46,9 @@ class RecalledPassage:
 
     @property
     def exchange(self) -> ExchangeView | None:
-        """Return the first of its exchanges that is readable, None if none is."""
-        return self.exchanges[0] if self.exchanges else None
+        """Return the best hit of its exchanges that are readable, None if none is."""
+        readable = {exchange.id: exchange for exchange in self.exchanges}
+        return next((readable[id] for id in self.exchange_ids if id in readable), None)
 
     @property
     def message(self) -> str:
