@@ -26,14 +26,16 @@
       if (isSame || isOver) event.detail.shouldSwap = false;
       return;
     }
-    // A menu that is open stays open when its footer is replaced.
-    if (event.detail.target.querySelector(".menu[open]")) {
-      event.detail.fragment.querySelector(".menu")?.setAttribute("open", "");
+    const arriving = event.detail.target === turns && event.detail.fragment.querySelector("[data-turn]");
+    const known = arriving ? document.getElementById(arriving.id) : event.detail.target;
+    // What somebody has opened stays open when it is replaced.
+    for (const kind of [".menu", ".recall__panel"]) {
+      if (known?.querySelector(`${kind}[open]`)) {
+        event.detail.fragment.querySelector(kind)?.setAttribute("open", "");
+      }
     }
     if (event.detail.target !== turns) return;
-    const arriving = event.detail.fragment.querySelector("[data-turn]");
-    const known = arriving && document.getElementById(arriving.id);
-    if (known) {
+    if (arriving && known) {
       event.detail.shouldSwap = false;
       if (revision(arriving) <= revision(known)) return;
       known.replaceWith(arriving);

@@ -88,6 +88,27 @@ def test_nothing_moves_in_a_panel_that_is_open_when_the_answer_ends(visit, alice
     assert items.first.get_attribute("id") == before[2]
 
 
+def test_a_panel_stays_open_when_a_newer_version_of_its_turn_arrives(visit, alice, endpoint, memories):
+    endpoint.script(KEY, answer="Twice copied [3].")
+    thread = alice.send_message(QUESTION)
+    wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the answer to be remembered")
+    held = []
+    page = visit(alice)
+
+    def hold(socket):
+        server = socket.connect_to_server()
+        socket.on_message(lambda message: held.append((server, message)))
+
+    page.route_web_socket(f"**/ws/**{thread}**", hold)
+    page.goto(f"/t/{thread}")
+    turn(page).locator(".recall__panel > summary").click()
+    turn(page).evaluate("node => { node.isOld = true; }")
+    [(server, message)] = held
+    server.send(re.sub(r": ?\d+", ": 0", message))
+    wait_for(lambda: not turn(page).evaluate("node => node.isOld"), "the newer version")
+    expect(turn(page).locator(".recall-item:visible")).to_have_count(1)
+
+
 def test_an_answer_without_citations_says_so(visit, alice, endpoint, memories):
     page = visit(alice)
     endpoint.script(KEY, answer="I do not know.", token_delay=0.1)
@@ -237,6 +258,7 @@ def test_the_keys_of_the_panel(cited):
     for key, index in (("ArrowDown", 1), ("ArrowUp", 0), ("End", 1), ("Home", 0), ("End", 1)):
         page.keyboard.press(key)
         expect(items.nth(index)).to_be_focused()
+    expect(turn(page).locator("[aria-keyshortcuts=n]")).to_have_count(3)
     page.keyboard.press("n")
     expect(turn(page).get_by_text("Not relevant: not recalled for you.").locator("visible=true")).to_have_count(1)
     page.keyboard.press("n")
@@ -257,11 +279,14 @@ def test_on_a_tablet_the_card_opens_below_its_paragraph_and_the_text_below_makes
     citation.click()
     card = turn(page).locator(".source-card")
     expect(card.get_by_role("button", name="Pin")).to_be_visible()
-    box = card.bounding_box()
-    assert box
     assert middle(citation) == line, "the line that is read does not move"
-    assert box["y"] >= middle(paragraphs.nth(0))
-    assert box["y"] + box["height"] <= middle(paragraphs.nth(1))
+
+    def is_between_the_paragraphs() -> bool:
+        box = card.bounding_box() or {"y": 0, "height": 0}
+        bottom = box["y"] + box["height"]
+        return middle(paragraphs.nth(0)) <= box["y"] and bottom <= middle(paragraphs.nth(1))
+
+    wait_for(is_between_the_paragraphs, "the text to make room for the buttons")
     page.keyboard.press("Escape")
     expect(card).to_have_count(0)
     assert middle(paragraphs.nth(1)) == below
