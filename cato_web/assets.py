@@ -84,9 +84,11 @@ BUNDLES = {
         "js/menus.js",
         "js/dialogs.js",
         "js/copy.js",
+        "js/share.js",
         "js/focus-first-error.js",
         "js/signed-out.js",
         "js/notification-settings.js",
+        "js/service-worker.js",
     ),
     "js/conversation.js": (
         "js/stick-to-bottom.js",

@@ -198,6 +198,7 @@ CONTENT_SECURITY_POLICY = {
         "img-src": ["'self'", "data:"],
         "connect-src": ["'self'"],
         "font-src": ["'self'"],
+        "manifest-src": ["'self'"],
         "form-action": ["'self'", *_sends_to],
         "base-uri": ["'none'"],
         "frame-ancestors": ["'none'"],

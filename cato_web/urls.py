@@ -2,13 +2,16 @@
 
 from django.urls import include, path
 
-from cato_web import health
+from cato_web import health, installable
 from cato_web.stats import views as stats
 
 urlpatterns = [
     path("healthz", health.healthz, name="alive"),
     path("readyz", health.readyz, name="ready"),
     path("metrics", health.metrics, name="metrics"),
+    path("manifest.webmanifest", installable.manifest, name="manifest"),
+    path("service-worker.js", installable.service_worker, name="service_worker"),
+    path("offline", installable.offline, name="offline"),
     path("stats", stats.stats, name="stats"),
     path("", include("cato_web.api.urls")),
     path("", include("chat.urls")),

@@ -53,6 +53,9 @@ ROUTES: dict[str, RouteAccess] = {
     "alive": RouteAccess("anyone"),
     "ready": RouteAccess("anyone"),
     "metrics": RouteAccess("anyone"),  # only from this machine or with the token: tests/test_health.py
+    "manifest": RouteAccess("anyone"),
+    "service_worker": RouteAccess("anyone"),
+    "offline": RouteAccess("anyone"),
     "sign_in": RouteAccess("anyone", ("get", "post")),
     "set_up": RouteAccess("anyone", ("get", "post")),
     "join": RouteAccess("anyone", ("get", "post")),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django import template
 from django.conf import settings
 from django.templatetags.static import static
@@ -18,14 +16,19 @@ register = template.Library()
 @register.simple_tag
 def styles(bundle: str) -> SafeString:
     """Return the link elements of a bundle."""
-    return format_html_join("\n  ", '<link rel="stylesheet" href="{}">', ((static(part),) for part in _parts(bundle)))
+    return format_html_join(
+        "\n  ", '<link rel="stylesheet" href="{}">', ((address,) for address in addresses_of(bundle))
+    )
 
 
 @register.simple_tag
 def scripts(bundle: str) -> SafeString:
     """Return the script elements of a bundle."""
-    return format_html_join("\n  ", '<script src="{}" defer></script>', ((static(part),) for part in _parts(bundle)))
+    return format_html_join(
+        "\n  ", '<script src="{}" defer></script>', ((address,) for address in addresses_of(bundle))
+    )
 
 
-def _parts(bundle: str) -> Sequence[str]:
-    return [bundle] if settings.IS_GATHERED else BUNDLES[bundle]
+def addresses_of(bundle: str) -> list[str]:
+    """Return the addresses of the files to load for a bundle."""
+    return [static(part) for part in ([bundle] if settings.IS_GATHERED else BUNDLES[bundle])]

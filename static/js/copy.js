@@ -1,10 +1,11 @@
-// Copies an answer, a code block, a command's result, a receipt or a field, and confirms it with a toast.
+// Copies an answer, a code block, a command's result, a receipt, a field or a link, and confirms it with a toast.
 (() => {
   const textToCopy = (button) => {
     if (button.dataset.copy === "answer") {
       const parts = button.closest(".turn").querySelectorAll(".answer__blocks > .answer__block > *");
       return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
     }
+    if (button.dataset.copy === "link") return button.href;
     if (button.dataset.copy === "receipt") {
       const lines = button.closest(".receipt").querySelectorAll("h2, .key-values > div, :scope > p:not(.link-row)");
       return [...lines].map((line) => line.innerText.replace(/\s+/g, " ").trim()).join("\n");
@@ -15,8 +16,11 @@
   };
 
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("button.code-block__copy, button[data-copy]");
+    const button = event.target.closest("button.code-block__copy, [data-copy]");
     if (!button) return;
+    // Where nothing can be copied, a link is followed, and the browser shows its address.
+    if (button.dataset.copy === "link" && !navigator.clipboard) return;
+    event.preventDefault();
     const toasts = document.getElementById("toasts");
     let message = toasts.dataset.copied;
     try {

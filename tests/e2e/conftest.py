@@ -49,6 +49,8 @@ def visit(chromium: Browser) -> Iterator[Visit]:
     errors: list[str] = []
 
     def open_page(person: Client | None, path: str = "/", *, url: str | None = None, **options: Any) -> Page:
+        # Tests that intercept requests would not see those of a service worker.
+        options = {"service_workers": "block", **options}
         context = chromium.new_context(base_url=url or (person.url if person else None), **options)
         contexts.append(context)
         context.set_default_timeout(TIMEOUT)
