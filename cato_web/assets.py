@@ -111,6 +111,7 @@ BUNDLES = {
         "js/source-keys.js",
         "js/thinking-timer.js",
     ),
+    "js/search.js": ("js/search-keys.js",),
     "js/uploads.js": (
         "js/upload.js",
         "js/drop-files.js",

@@ -58,7 +58,7 @@ from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
 from memory.exchanges.states import MemoryState, memory_states, states_of
 from memory.exchanges.supersessions import decisions_of
-from memory.filters import Filter, parse_filter
+from memory.filters import Filter, Phrase, all_of, parse_filter
 from memory.index.embedding import embed, embedding_model
 from memory.index.generations import (
     EmbeddingModelStatus,
@@ -84,6 +84,7 @@ from memory.index.reconcile import (
 )
 from memory.index.store import connect_vector_store, ping_vector_store, request_file_cleanup
 from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
+from memory.lexical.marks import TextPart, contains_all_words, marked_excerpt
 from memory.maintenance import backfill, count_queued, count_unembedded_imports, embed_queued, sweep
 from memory.models import (
     CachedEmbedding,
@@ -106,6 +107,7 @@ from memory.models import (
     Supersession,
 )
 from memory.retrieval import get_strategy, strategy_names
+from memory.retrieval.dates import parse_date_range
 from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens

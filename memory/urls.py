@@ -2,12 +2,11 @@
 
 from django.urls import path
 
-from memory.views import document, documents, feedback, notes, search
+from memory.views import document, documents, feedback, notes
 from memory.views.administration import documents as admin_documents
 from memory.views.administration import exchanges, jobs, operations, retention, reveals
 
 urlpatterns = [
-    path("search", search.search, name="search"),
     path("documents", documents.documents, name="documents"),
     path("notes", notes.notes, name="notes"),
     path("d/<uuid:document_id>", document.document, name="document"),

@@ -58,7 +58,7 @@ def test_a_page_without_vector_store_answers_503_with_retry_after(alice, monkeyp
     def fail(*args: object, **kwargs: object) -> None:
         raise VectorStoreUnavailableError
 
-    monkeypatch.setattr("memory.views.search.build_recall_filter", fail)
+    monkeypatch.setattr("memory.api.build_recall_filter", fail)
     answer = browser.get("/search")
 
     assert answer.status_code == 503

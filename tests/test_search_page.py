@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 from django.urls import reverse
 
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange, group, signed_in
+from tests.factories import PersonFactory, document, exchange, group, signed_in, thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,6 +31,7 @@ def found(person, **filters) -> set[str]:
     """Return which of the three exchanges the page shows for the query `boat`."""
     html = signed_in(person).get(reverse("search"), {"q": "boat"} | filters).content.decode()
     texts = {"winter": "moored in winter", "paint": "Who painted", "licence": "licence is in"}
+    html = re.sub("</?mark>", "", html)
     return {name for name, text in texts.items() if text in html}
 
 
@@ -40,7 +42,7 @@ def test_without_filters_everything_readable_is_found(crew, person):
 def test_filters_limit_author_source_space_and_dates(crew, person):
     space, ines = crew
     assert found(person, who=ines.pk) == {"paint"}
-    assert found(person, source="vadd_command") == {"licence"}
+    assert found(person, type="noted") == {"licence"}
     assert found(person, space=space.pk) == {"winter", "paint"}
     assert found(person, since="2026-04-01") == {"paint", "licence"}
     assert found(person, until="2026-03-02") == {"winter"}, "the last day is included"
@@ -60,10 +62,9 @@ def test_a_space_that_the_person_cannot_read_is_no_filter(crew, person):
     assert found(stranger, space=access.personal_space(person.pk).pk) == set()
 
 
-def test_filters_stay_open_and_can_be_cleared(crew, person):
-    html = signed_in(person).get(reverse("search"), {"q": "boat", "source": "chat"}).content.decode()
-    assert '<details class="filter-bar__more search-page__filters" id="search-filters" open>' in html
-    assert 'href="/search?q=boat"' in html
+def test_all_filters_can_be_cleared(crew, person):
+    html = signed_in(person).get(reverse("search"), {"q": "boat", "type": "said"}).content.decode()
+    assert re.search(r'href="/search\?q=boat"\s*>Clear filters', html)
 
 
 def test_only_authors_of_readable_exchanges_can_be_chosen(crew, person):
@@ -71,3 +72,104 @@ def test_only_authors_of_readable_exchanges_can_be_chosen(crew, person):
     html = signed_in(person).get(reverse("search")).content.decode()
     assert "Ines Dvorak" in html
     assert "Somebody Else" not in html
+
+
+def page(person, typed: str, **parameters) -> str:
+    return signed_in(person).get(reverse("search"), {"q": typed} | parameters).content.decode()
+
+
+def shown(html: str) -> list[str]:
+    """Return the titles of the hits of a page, in order."""
+    titles = re.findall(r'id="hit-[^"]+">(.+?)</a>', html, re.DOTALL)
+    return [re.sub("</?mark>", "", title).strip() for title in titles]
+
+
+def test_operators_are_filters_and_leave_the_query(crew, person):
+    html = page(person, 'from:dvorak in:boat since:april before:june "painted the boat" boat')
+    assert shown(html) == ["Who painted the boat?"]
+    assert 'value="&quot;painted the boat&quot; boat"' in html
+    assert re.search(r"<option value=\"[^\"]+\" selected>Ines Dvorak", html)
+    assert 'name="since" value="2026-04-01"' in html
+    assert 'name="until" value="2026-05-31"' in html
+
+
+@pytest.mark.parametrize(
+    ("operators", "titles"),
+    [
+        ("from:INES", {"paint"}),
+        ("from:me type:said", {"winter"}),
+        ("type:noted", {"licence"}),
+        ('in:"only you"', {"licence"}),
+        ("before:2026-04", {"winter"}),
+        ("since:2026-05-04 type:said", {"paint"}),
+        ("-painted", {"winter", "licence"}),
+        ('-"North Quay" -licence', {"paint"}),
+        ('"moored in"', {"winter"}),
+    ],
+)
+def test_an_operator_limits_what_is_found(crew, person, operators, titles):
+    assert found(person, q=f"boat {operators}") == titles
+
+
+def test_an_operator_that_names_nothing_readable_is_reported_and_nothing_is_searched(crew, person):
+    stranger = PersonFactory(name="Quentin Oyelaran")
+    exchange(stranger, "The boat is mine.")
+    for name in ("quentin", "nobody"):
+        html = page(person, f"boat from:{name}")
+        assert f"from:{name} names nothing that you can search." in html, "unreadable people look like unknown ones"
+        assert shown(html) == []
+        assert f'value="boat from:{name}"' in html, "what was typed is not lost"
+    assert "since:soon is no date" in page(person, "boat since:soon")
+
+
+def test_an_operator_that_fits_several_people_names_them(crew, person, memory):
+    space = group("Rowers", person, inez := PersonFactory(name="Inez Okafor"))
+    exchange(inez, "The boat has two oars.", space=space)
+    assert "from:in fits Ines Dvorak and Inez Okafor." in page(person, "boat from:in")
+
+
+def test_a_thread_and_a_document_limit_what_is_found(memory, person):
+    boats = thread(person, title="Boats in winter")
+    exchange(person, "The boat lies at the quay.", thread_id=boats.id)
+    exchange(person, "The boat lies in the shed.")
+    hidden = thread(PersonFactory(), title="Boats of others")
+    chart = document(person, "charts.txt", "The boat follows the chart to the north.")
+    memory.index_pending()
+    for parameters in ({"q": "boat lies thread:boats"}, {"q": "boat lies", "thread": boats.id}):
+        html = page(person, parameters.pop("q"), **parameters)
+        assert shown(html) == ["The boat lies at the quay."]
+        assert ">Boats in winter</cite>" in html
+    assert "Select a valid choice" in page(person, "boat", thread=hidden.id)
+    assert "Boats of others" not in page(person, "boat thread:boats")
+    assert shown(page(person, "boat", document=chart.id)) == ["charts.txt"]
+
+
+def test_hits_are_ordered_by_date_and_the_line_says_so(crew, person):
+    assert shown(page(person, "boat", type="said", order="newest")) == [
+        "Who painted the boat?",
+        "Where is the boat moored in winter?",
+    ]
+    html = page(person, "boat", type="said", order="oldest")
+    assert shown(html)[0] == "Where is the boat moored in winter?"
+    assert "2 results, oldest first" in html
+
+
+def test_words_of_the_query_are_marked(crew, person):
+    html = page(person, "painters from Halden")
+    assert "Two <mark>painters</mark> from <mark>Halden</mark>." in html
+
+
+def test_without_hits_the_page_names_the_filters_and_offers_those_that_would_find_something(crew, person):
+    html = page(person, "licence", who=crew[1].pk, until="2026-01-01", type="noted")
+    assert "Nothing from Ines Dvorak until 1 Jan 2026 of the type Noted matches “licence”." in html
+    assert "No results" in html
+    assert "Without a last day" not in html, "without it, nothing would be found either"
+    html = page(person, "licence", who=crew[1].pk)
+    assert re.search(r'<a class="button" href="/search\?q=licence">From anyone \(\d\)</a>', html)
+
+
+def test_a_filter_is_removed_by_its_link(crew, person):
+    html = page(person, "boat", who=person.pk, type="said", order="newest")
+    link = re.search(r'search-filters__remove" href="([^"]+)">(?:(?!</a>).)+Remove the filter Type', html, re.DOTALL)
+    assert link
+    assert link[1].replace("&amp;", "&") == f"/search?q=boat&who={person.pk}&order=newest"

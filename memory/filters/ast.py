@@ -30,6 +30,14 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Phrase:
+    """True if the message or the answer contains this text, in upper or lower case."""
+
+    text: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     """True if all parts are true; always true without parts."""
 
@@ -43,7 +51,7 @@ class Or:
     parts: tuple[Filter, ...]
 
 
-Filter = Condition | And | Or
+Filter = Condition | Phrase | And | Or
 
 
 def all_of(*filters: Filter | None) -> Filter | None:
@@ -53,7 +61,7 @@ def all_of(*filters: Filter | None) -> Filter | None:
 
 
 def conditions(tree: Filter) -> list[Condition]:
-    """Return all conditions of the tree, in order."""
-    if isinstance(tree, Condition):
-        return [tree]
+    """Return all comparisons of the tree, in order."""
+    if isinstance(tree, Condition | Phrase):
+        return [tree] if isinstance(tree, Condition) else []
     return [condition for part in tree.parts for condition in conditions(part)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from memory.filters.ast import And, Condition, Filter
+from memory.filters.ast import And, Condition, Filter, Phrase
 from memory.filters.fields import EXCHANGE_FIELDS
 from memory.filters.to_sql import COLUMNS, lookup
 from memory.models import Exchange, MetadataValue
@@ -24,6 +24,8 @@ def ids_if_selective(tree: Filter, limit: int) -> set[uuid.UUID] | None:
     """
     if isinstance(tree, Condition):
         return _ids_of_condition(tree, limit)
+    if isinstance(tree, Phrase):
+        return None
     parts = (ids_if_selective(part, limit) for part in tree.parts)
     if isinstance(tree, And):
         return next((found for found in parts if found is not None), None)

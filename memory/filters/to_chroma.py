@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from memory.filters.ast import And, Condition, Filter, Scalar, Value
+from memory.filters.ast import And, Condition, Filter, Phrase, Scalar, Value
 from memory.filters.fields import EXCHANGE_FIELDS
 from memory.models import Exchange
 
@@ -21,6 +21,8 @@ def to_chroma(tree: Filter) -> dict[str, Any] | None:
     """Return the filter as a `where`, or None if Chroma cannot express a part of it."""
     if isinstance(tree, Condition):
         return _condition(tree)
+    if isinstance(tree, Phrase):
+        return None  # the texts are not stored with the vectors
     parts = [to_chroma(part) for part in tree.parts]
     if not parts or None in parts:
         return None

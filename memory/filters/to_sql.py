@@ -8,7 +8,7 @@ from operator import and_, or_
 from django.db.models import CharField, Exists, OuterRef, Q
 from django.db.models.functions import Cast
 
-from memory.filters.ast import MAX_KEY_LENGTH, And, Condition, Filter
+from memory.filters.ast import MAX_KEY_LENGTH, And, Condition, Filter, Phrase
 from memory.filters.fields import EXCHANGE_FIELDS
 from memory.models import MetadataValue
 
@@ -20,6 +20,9 @@ def to_sql(tree: Filter) -> Q:
     """Return a Q for `Exchange.objects.filter`; callers add the conditions on readable spaces."""
     if isinstance(tree, Condition):
         holds = _field_condition(tree) if tree.is_own else _metadata_condition(tree)
+        return ~holds if tree.negated else holds
+    if isinstance(tree, Phrase):
+        holds = Q(user_message__icontains=tree.text) | Q(assistant_message__icontains=tree.text)
         return ~holds if tree.negated else holds
     is_and = isinstance(tree, And)
     if not tree.parts:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 
@@ -83,6 +83,16 @@ def query_terms(text: str) -> dict[str, str]:
 def detect_language(text: str) -> str:
     """Return the language of STOP_WORDS whose stop words are most frequent in `text`; English if there are none."""
     return _language_of(_words(text))
+
+
+def words_at(text: str) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each word of `text`, and of each pair of characters in a script without spaces."""
+    for match in _RUN.finditer(text):
+        start, end = match.span()
+        if _UNSPACED_RUN.match(match[0]) and end - start > 2:
+            yield from ((at, at + 2) for at in range(start, end - 1))
+        else:
+            yield start, end
 
 
 def _words(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 
 from django.utils import formats
@@ -42,7 +42,7 @@ def format_similarity(similarity: float) -> str:
     return text.replace("0.", ".", 1) if formats.get_format("DECIMAL_SEPARATOR") == "." else text
 
 
-def format_date(at: datetime) -> str:
+def format_date(at: date) -> str:
     """Return a date such as 22 Nov 2026."""
     return formats.date_format(at, "DATE_FORMAT")
 

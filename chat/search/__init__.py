@@ -1,0 +1,1 @@
+"""The search page: its query, its filters and its rows."""

@@ -1,0 +1,185 @@
+"""Filters of the search page: space, person, dates, type, thread, document and similarity."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from chat import access
+from chat.search.operators import Resolved, resolve_choice, resolve_date
+from chat.search.query import SearchQuery
+from memory import api as memory
+from memory.api import Exchange, Filter, Phrase, all_of, parse_filter
+
+_DATE_INPUT = forms.DateInput(attrs={"type": "date"})
+_SOURCES_OF_TYPES = {
+    "said": ["chat", "import", "api", "cli"],
+    "noted": ["vadd_command"],
+    "documents": ["upload", "vdoc_command"],
+}
+TYPE_CHOICES = [
+    ("said", gettext_lazy("Said")),
+    ("noted", gettext_lazy("Noted")),
+    ("documents", gettext_lazy("Documents")),
+]
+_SIMILARITIES = ("0.8", "0.85", "0.9")
+# Threads and documents in a menu: the newest ones, and the one that is chosen.
+_MAX_CHOICES = 100
+_FIELD_OF = {"from": "who", "in": "space", "since": "since", "before": "until", "type": "type", "thread": "thread"}
+
+
+class SearchFilters(forms.Form):
+    """The filters of one search; an empty field does not filter."""
+
+    space = forms.ChoiceField(required=False, label=gettext_lazy("Space"))
+    who: forms.ModelChoiceField[Any] = forms.ModelChoiceField(
+        queryset=None, required=False, empty_label=gettext_lazy("Anyone"), label=gettext_lazy("Who")
+    )
+    since = forms.DateField(required=False, widget=_DATE_INPUT, label=gettext_lazy("From"))
+    until = forms.DateField(required=False, widget=_DATE_INPUT, label=gettext_lazy("Until"))
+    type = forms.ChoiceField(
+        choices=[("", gettext_lazy("Any type")), *TYPE_CHOICES], required=False, label=gettext_lazy("Type")
+    )
+    thread = forms.ChoiceField(required=False, label=gettext_lazy("Thread"))
+    document = forms.ChoiceField(required=False, label=gettext_lazy("Document"))
+    similarity = forms.ChoiceField(required=False, label=gettext_lazy("Similarity"))
+
+    def __init__(self, data: Mapping[str, Any], *, query: SearchQuery, person_id: uuid.UUID) -> None:
+        """Take the values from `data`, and those of the operators in `query` before them."""
+        self._person_id = person_id
+        self._readable = memory.readable_space_ids(person_id)
+        self._errors_of_operators: dict[str, str] = {}
+        self._values = {name: str(data.get(name) or "") for name in self.base_fields}
+        super().__init__(self._values)
+        # Only authors of something readable: other names are not shown to everybody.
+        written = memory.in_spaces(Exchange.objects.findable().filter(owner=OuterRef("pk")), self._readable)
+        authors = get_user_model().objects.filter(Exists(written)).order_by("name", "pk")
+        threads = access.readable_threads(person_id).order_by("-last_message_at", "-id")
+        documents = memory.active_documents(self._readable).order_by("-created_at", "-id")
+        spaces = [(space.pk, space.display_name) for space in memory.list_readable_spaces(person_id)]
+        for operator, typed in query.operators.items():
+            if operator == "from":
+                me = [(person_id, "me"), (person_id, _("me"))]
+                self._apply(operator, resolve_choice(operator, typed, [*authors.values_list("pk", "name"), *me]))
+            elif operator == "in":
+                self._apply(operator, resolve_choice(operator, typed, spaces))
+            elif operator == "type":
+                self._apply(operator, resolve_choice(operator, typed, TYPE_CHOICES))
+            elif operator == "thread":
+                similar = threads.filter(title__icontains=typed).values_list("pk", "title")[:_MAX_CHOICES]
+                self._apply(operator, resolve_choice(operator, typed, similar))
+            else:
+                self._apply(operator, resolve_date(operator, typed))
+        self.fields["who"].queryset = authors  # type: ignore[attr-defined]
+        self._offer("space", _("All spaces"), spaces)
+        self._offer("thread", _("Any thread"), self._newest("thread", threads.values_list("pk", "title")))
+        self._offer("document", _("Any document"), self._newest("document", documents.values_list("pk", "name")))
+        shown = [(value, _("Similarity ≥ %s") % memory.format_similarity(float(value))) for value in _SIMILARITIES]
+        self._offer("similarity", _("Any similarity"), shown)
+        for field in self.fields.values():
+            field.widget.attrs["form"] = "search-form"
+
+    @property
+    def is_set(self) -> bool:
+        """Return True if at least one field has a value, valid or not."""
+        return bool(self.set_fields)
+
+    @property
+    def set_fields(self) -> list[str]:
+        """Return the names of the fields with a value, in order."""
+        return [name for name in self.fields if self._values[name]]
+
+    @property
+    def spaces(self) -> memory.SpaceIds:
+        """Return the spaces to search: the chosen one, or all that the person can read."""
+        chosen = self.cleaned_data["space"]
+        return self._readable & {uuid.UUID(chosen)} if chosen else self._readable
+
+    @property
+    def min_similarity(self) -> float | None:
+        """Return the least similarity of a hit, None without one."""
+        chosen = self.cleaned_data["similarity"]
+        return float(chosen) if chosen else None
+
+    def without(self, name: str) -> SearchFilters:
+        """Return the valid form without the value of one field."""
+        values = {key: value for key, value in self._values.items() if key != name}
+        form = SearchFilters(values, query=SearchQuery("", ""), person_id=self._person_id)
+        form.is_valid()
+        return form
+
+    def clean(self) -> dict[str, Any]:
+        """Report operators that name nothing, or more than one thing."""
+        for name, error in self._errors_of_operators.items():
+            self.add_error(name, error)
+        return self.cleaned_data
+
+    def condition(self, query: SearchQuery) -> Filter | None:
+        """Return the condition on exchanges, None without one. The days are those of the server's time zone."""
+        fields = self.cleaned_data
+        conditions: dict[str, object] = {}
+        if fields["who"]:
+            conditions["said_by"] = str(fields["who"].pk)
+        if fields["type"]:
+            conditions["source"] = {"$in": _SOURCES_OF_TYPES[fields["type"]]}
+        if fields["thread"]:
+            conditions["thread"] = fields["thread"]
+        days = {"$gte": fields["since"], "$lt": fields["until"] and fields["until"] + timedelta(days=1)}
+        if times := {operator: _midnight(day) for operator, day in days.items() if day}:
+            conditions["said"] = times
+        return all_of(
+            parse_filter(conditions) if conditions else None,
+            memory.build_recall_filter([fields["document"]], {}, spaces=self._readable).filter(),
+            *(Phrase(phrase) for phrase in query.phrases),
+            *(Phrase(excluded, negated=True) for excluded in query.excluded),
+        )
+
+    def descriptions(self) -> dict[str, str]:
+        """Return, by field, what each filter adds to a sentence such as "Nothing … matches"."""
+        fields = self.cleaned_data
+        sentences = {
+            "who": _("from %(value)s"),
+            "space": _("in %(value)s"),
+            "since": _("since %(value)s"),
+            "until": _("until %(value)s"),
+            "type": _("of the type %(value)s"),
+            "thread": _("in the thread %(value)s"),
+            "document": _("in the document %(value)s"),
+            "similarity": _("with a %(value)s"),
+        }
+        return {name: sentences[name] % {"value": self._label(name, fields[name])} for name in self.set_fields}
+
+    def _label(self, name: str, value: Any) -> str:
+        if isinstance(value, date):
+            return memory.format_date(value)
+        return value.name if name == "who" else str(dict(self.fields[name].choices)[value])  # type: ignore[attr-defined]
+
+    def _apply(self, operator: str, resolved: Resolved) -> None:
+        name = _FIELD_OF[operator]
+        self._values[name] = resolved.value
+        if resolved.error:
+            self._errors_of_operators[name] = resolved.error
+
+    def _offer(self, name: str, empty: str, choices: Iterable[tuple[Any, str]]) -> None:
+        offered = [("", empty), *((str(id), label) for id, label in choices)]
+        self.fields[name].choices = offered  # type: ignore[attr-defined]
+
+    def _newest(self, name: str, rows: QuerySet[Any, tuple[uuid.UUID, str]]) -> list[tuple[uuid.UUID, str]]:
+        newest = list(rows[:_MAX_CHOICES])
+        chosen = memory.parse_uuid(self._values[name])
+        if chosen and chosen not in {id for id, _label in newest}:
+            newest += rows.filter(pk=chosen)
+        return newest
+
+
+def _midnight(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time.min))

@@ -1,0 +1,65 @@
+"""Find what the operators of a search query name: `from:jürgen` a person, `since:june` a day."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory import api as memory
+
+_MAX_NAMES = 5
+
+
+class Resolved(NamedTuple):
+    """The value for the operator's field, or why there is none."""
+
+    value: str = ""
+    error: str = ""
+
+
+def resolve_choice(operator: str, typed: str, choices: Iterable[tuple[Any, Any]]) -> Resolved:
+    """Return the id of the only choice with this id or label, or else with a word that begins with it.
+
+    Upper case and accents make no difference. `choices` are pairs of id and label, only of what the person can read.
+    """
+    wanted = _folded(typed)
+    named = [(str(id), str(label)) for id, label in choices if id]
+    exact = {id: label for id, label in named if wanted in (_folded(id), _folded(label))}
+    found = exact or {id: label for id, label in named if _has_word_beginning(_folded(label), wanted)}
+    if len(found) == 1:
+        return Resolved(next(iter(found)))
+    texts = {"operator": operator, "typed": typed}
+    if not found:
+        return Resolved(error=_("%(operator)s:%(typed)s names nothing that you can search.") % texts)
+    names = memory.format_list(list(found.values())[:_MAX_NAMES])
+    sentence = _("%(operator)s:%(typed)s fits %(names)s. Write more of the name, or choose one below.")
+    return Resolved(error=sentence % {**texts, "names": names})
+
+
+def resolve_date(operator: str, typed: str) -> Resolved:
+    """Return the first day of the period for `since`, and the day before it for `before`, in ISO format."""
+    month = f"{typed}-01" if typed.count("-") == 1 else typed
+    # "may" is a month only with a capital letter, and a year only after "in".
+    readings = (month, typed.capitalize(), f"in {typed}")
+    now = timezone.localtime()
+    period = next(filter(None, (memory.parse_date_range(reading, now) for reading in readings)), None)
+    if period is None:
+        sentence = _("%(operator)s:%(typed)s is no date. Write 2026-06-14, 2026-06, June or 2026.")
+        return Resolved(error=sentence % {"operator": operator, "typed": typed})
+    day = period.start.date()
+    return Resolved(str(day if operator == "since" else day - timedelta(days=1)))
+
+
+def _has_word_beginning(label: str, wanted: str) -> bool:
+    return any(label.startswith(wanted, at) for at in range(len(label)) if at == 0 or not label[at - 1].isalnum())
+
+
+def _folded(text: str) -> str:
+    """Return the text in lower case and without accents."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))

@@ -1,0 +1,53 @@
+"""Parse what people type into the search box: operators, phrases and excluded words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+OPERATORS = ("from", "in", "since", "before", "type", "thread")
+
+_QUOTES = str.maketrans("“”„«»", '"""""')
+_TOKEN = re.compile(
+    rf'(?P<minus>-(?=["\w]))?(?:(?P<operator>{"|".join(OPERATORS)}):)?(?:"(?P<quoted>[^"]+)"|(?P<word>\S+))',
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A parsed query.
+
+    `text` is what to search for, `typed` the query without its operators. `operators` are the values by name. Hits
+    contain all `phrases`, and nothing that is `excluded`.
+    """
+
+    text: str
+    typed: str
+    operators: dict[str, str] = field(default_factory=dict)
+    phrases: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+def parse_query(typed: str) -> SearchQuery:
+    """Parse `from:jürgen "wet lid" -antenna why`; an unknown operator and a number after a minus are text.
+
+    Of an operator that is typed twice, the last counts. A value with spaces is quoted: `from:"Ines Dvorak"`.
+    """
+    text, kept = [], []
+    operators: dict[str, str] = {}
+    phrases, excluded = [], []
+    for match in _TOKEN.finditer(typed.translate(_QUOTES)):
+        value = (match["quoted"] or match["word"]).strip()
+        if match["operator"] and not match["minus"]:
+            operators[match["operator"].lower()] = value
+            continue
+        kept.append(match[0])
+        if match["minus"] and not value[:1].isdigit():
+            excluded.append(value)
+        elif match["quoted"] and value:
+            phrases.append(value)
+            text.append(value)
+        else:
+            text.append(match[0])
+    return SearchQuery(" ".join(text), " ".join(kept), operators, tuple(phrases), tuple(excluded))

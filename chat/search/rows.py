@@ -1,0 +1,92 @@
+"""Rows of the search page: hits in the chosen order, and what to try if there are none."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from chat.rows.recall import thread_titles
+from memory.api import ExchangeView, Hit, Space, TextPart, exchange_url, format_similarity, marked_excerpt
+
+_TITLE_LENGTH = 90
+_EXCERPT_LENGTH = 320
+RELEVANCE = "relevance"
+ORDERS = {RELEVANCE: gettext_lazy("Relevance"), "newest": gettext_lazy("Newest"), "oldest": gettext_lazy("Oldest")}
+
+
+@dataclass(frozen=True, slots=True)
+class HitRow:
+    """One hit of a search; `bar` is its similarity from 0 to 20. `thread` is the thread's title if it is another text."""
+
+    id: uuid.UUID
+    said_at: datetime
+    title: list[TextPart]
+    excerpt: list[TextPart]
+    explanation: str
+    similarity_text: str
+    bar: int
+    is_below_gate: bool
+    attribution: str
+    thread: str
+    space_name: str
+    space_kind: str
+    url: str
+
+
+def in_order(hits: Sequence[Hit], order: str) -> list[Hit]:
+    """Return the hits by relevance, newest or oldest first."""
+    if order == RELEVANCE:
+        return list(hits)
+    return sorted(hits, key=lambda hit: hit.exchange.timestamp, reverse=order == "newest")
+
+
+def count_text(count: int, order: str) -> str:
+    """Return how many hits there are, and their order unless it is by relevance."""
+    text = ngettext("%(count)s result", "%(count)s results", count) % {"count": count}
+    orders = {"newest": _("%(results)s, newest first"), "oldest": _("%(results)s, oldest first")}
+    return orders[order] % {"results": text} if order in orders else text
+
+
+def hit_rows(hits: Sequence[Hit], query: str) -> list[HitRow]:
+    """Return the hits as rows: the title is the message, the excerpt the answer, the note or the passage."""
+    spaces = Space.objects.in_bulk({hit.exchange.space_id for hit in hits})
+    titles = thread_titles(hit.exchange for hit in hits)
+    return [_hit_row(hit, query, spaces[hit.exchange.space_id], titles) for hit in hits]
+
+
+def _hit_row(hit: Hit, query: str, space: Space, titles: Mapping[uuid.UUID, str]) -> HitRow:
+    exchange = hit.exchange
+    title = titles.get(exchange.thread_id, "") if exchange.thread_id else ""
+    return HitRow(
+        id=exchange.id,
+        said_at=exchange.timestamp,
+        title=marked_excerpt(_title(exchange), query, _TITLE_LENGTH),
+        excerpt=marked_excerpt(exchange.assistant_message or exchange.user_message, query, _EXCERPT_LENGTH),
+        explanation=hit.explanation,
+        similarity_text=format_similarity(hit.similarity) if hit.similarity is not None else "",
+        bar=round(20 * min(1.0, max(0.0, hit.similarity or 0.0))),
+        is_below_gate=hit.is_below_gate,
+        attribution=_attribution(exchange),
+        thread=title if title != exchange.user_message else "",
+        space_name=space.display_name,
+        space_kind=space.kind,
+        url=exchange_url(exchange),
+    )
+
+
+def _title(exchange: ExchangeView) -> str:
+    if exchange.assistant_message:
+        return exchange.user_message
+    return exchange.source_file or _("Note")
+
+
+def _attribution(exchange: ExchangeView) -> str:
+    if exchange.location:
+        return exchange.location.label
+    sentence = _("Said by %(name)s") if exchange.assistant_message else _("Noted by %(name)s")
+    return sentence % {"name": exchange.owner_name}
