@@ -96,6 +96,9 @@ BUNDLES = {
         "js/drafts.js",
         "js/composer.js",
         "js/composer-keys.js",
+        "js/attachments.js",
+        "js/attachment-removal.js",
+        "js/attachment-waiting.js",
         "js/connection.js",
         "js/thread-sync.js",
         "js/author-controls.js",
@@ -113,6 +116,7 @@ BUNDLES = {
     ),
     "js/search.js": ("js/search-keys.js",),
     "js/uploads.js": (
+        "js/chips.js",
         "js/upload.js",
         "js/drop-files.js",
     ),

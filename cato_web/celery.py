@@ -75,7 +75,7 @@ def sweep() -> None:
         publish_to_redis(frames.turn(turn_id))
     chat.purge_deleted()
     chat.delete_forgotten_instructions()
-    chat.delete_unsent_images()
+    chat.delete_unsent_attachments()
     chat.resume_imports()
     run_account_deletions()
     memory.sweep()
@@ -89,5 +89,5 @@ def cleanup() -> None:
 
     memory.enqueue_retention_if_due()
     memory.delete_orphaned_originals()
-    chat.delete_orphaned_images()
+    chat.delete_orphaned_attachments()
     chat.delete_orphaned_imports()

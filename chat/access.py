@@ -1,4 +1,7 @@
-"""Access to threads, turns, images, exchanges and instructions: each function checks the person, or raises NotFoundError."""
+"""Access to threads, turns, attachments, exchanges and instructions: each function checks who asks.
+
+A function raises NotFoundError for what is missing or forbidden, and PermissionDeniedError where its docstring says so.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import PermissionDeniedError
-from chat.models import Image, Instruction, Thread, Turn
+from chat.models import Attachment, Instruction, Thread, Turn
 from memory import api as memory
 from memory.api import Exchange, NotFoundError, Space
 
@@ -111,13 +114,13 @@ def get_deleted_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     return thread
 
 
-def get_image(person_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """Return the image, if it is in a thread this person may read, or is their own and not sent yet."""
+def get_attachment(person_id: uuid.UUID, attachment_id: uuid.UUID) -> Attachment:
+    """Return the attachment, if it is in a thread this person may read, or is their own and not sent yet."""
     readable = Q(turns__thread__in=readable_threads(person_id)) | Q(turns=None, owner_id=person_id)
-    image = Image.objects.filter(readable, id=image_id).first()
-    if image is None:
+    attachment = Attachment.objects.filter(readable, id=attachment_id).first()
+    if attachment is None:
         raise NotFoundError
-    return image
+    return attachment
 
 
 def get_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:

@@ -60,7 +60,12 @@ class ExportedTurn:
     @property
     def images(self) -> list[tuple[str, str]]:
         """The names and data URLs of the images of the message."""
-        return [(image.name, data_url(image)) for image in self.turn.images.all()]
+        return [(row.name, data_url(row)) for row in self.turn.attachments.all() if row.is_image]
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the other files of the message."""
+        return [row.name for row in self.turn.attachments.all() if not row.is_image]
 
     @property
     def blocks_html(self) -> SafeString:
@@ -83,8 +88,8 @@ def to_markdown(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | Non
         yield f"\n---\n\n**{_one_line(exported.turn.author.name)}**, {exported.created_at}\n\n"
         yield "\n".join(f"> {line}".rstrip() for line in exported.turn.message.split("\n")) + "\n"
         yield "".join(
-            "\n*" + _("Picture: %(name)s") % {"name": _one_line(image.name)} + "*\n"
-            for image in exported.turn.images.all()
+            f"\n*{(_('Picture: %(name)s') if row.is_image else _('File: %(name)s')) % {'name': _one_line(row.name)}}*\n"
+            for row in exported.turn.attachments.all()
         )
         if exported.turn.answer.strip():
             head = exported.turn.model or _("Answer")
@@ -99,7 +104,7 @@ def to_json(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | None = 
     """Yield the thread as a JSON object, which `chat.imports.formats` can read; `spaces` as in `to_markdown`.
 
     Its keys: `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, instructions
-    of a client) and `turns`, in order: id, author (name), said_at, message, pictures (names), answer, answered_at (null
+    of a client) and `turns`, in order: id, author (name), said_at, message, pictures and files (names), answer, answered_at (null
     without an answer), model, state, is_dummy, is_forgotten, and `recalled`: number, exchange_id, and either who, said_at
     and place, or is_forgotten if it was forgotten or is not readable. Times are ISO 8601 in UTC.
     """
@@ -133,7 +138,7 @@ def _exported_turns(thread: Thread, turns: Iterable[Turn], spaces: SpaceIds | No
     if spaces is not None:
         readers &= spaces
     for batch in batched(turns, _BATCH_SIZE):
-        prefetch_related_objects(batch, "images")
+        prefetch_related_objects(batch, "attachments")
         recalled = memory.recalled_for((turn.id for turn in batch), spaces=readers)
         titles = thread_titles_of_recalled(recalled)
         states = memory.memory_states(turn.effective_exchange_id for turn in batch if turn.effective_exchange_id)
@@ -150,7 +155,8 @@ def _turn_fields(exported: ExportedTurn) -> dict[str, object]:
         "author": turn.author.name,
         "said_at": _iso(turn.created_at),
         "message": turn.message,
-        "pictures": [image.name for image in turn.images.all()],
+        "pictures": [row.name for row in turn.attachments.all() if row.is_image],
+        "files": exported.files,
         "answer": turn.answer,
         "answered_at": _iso(turn.completed_at) if turn.completed_at else None,
         "model": turn.model,

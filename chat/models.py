@@ -1,4 +1,4 @@
-"""The tables of chat: threads, thread sessions, turns, images, the model endpoint and imports."""
+"""The tables of chat: threads, thread sessions, turns, attachments, the model endpoint and imports."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from django.db.models import Exists, OuterRef, Q
 
 from memory.models import Exchange, Job
 
-IMAGES, IMPORTS = "images", "imports"  # folders of stored files
+# Folders of stored files. That of attachments has its name from when only images could be attached.
+ATTACHMENTS, IMPORTS = "images", "imports"
 
 
-def place_of_image(image: Image, name: str) -> str:
-    """Return the path of an image, which contains its id instead of its name."""
-    return f"{IMAGES}/{image.id}"
+def place_of_attachment(attachment: Attachment, name: str) -> str:
+    """Return the path of an attachment, which contains its id instead of its name."""
+    return f"{ATTACHMENTS}/{attachment.id}"
+
+
+# The name in the first migration.
+place_of_image = place_of_attachment
 
 
 def place_of_import(row: ImportJob, name: str) -> str:
@@ -106,18 +111,43 @@ class ThreadSession(models.Model):
         constraints = [models.UniqueConstraint(fields=["thread", "seq"], name="sessions_are_numbered_once")]
 
 
-class Image(models.Model):
-    """An image of a message, which copied turns share; it is deleted with the last turn that has it."""
+class AttachmentManager(models.Manager["Attachment"]):
+    """Reads attachments without their text, which only prompts need."""
+
+    def get_queryset(self) -> models.QuerySet[Attachment]:
+        """Return the attachments; `text` is read when it is used."""
+        return super().get_queryset().defer("text")
+
+
+class Attachment(models.Model):
+    """A file that is part of a message, which copied turns share; it is deleted with the last turn that has it.
+
+    An image has a media type, any other file a text. If its turn is stored in memory, the file is a document there.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    file = models.FileField(upload_to=place_of_image, max_length=120)
+    file = models.FileField(upload_to=place_of_attachment, max_length=120)
     name = models.CharField(max_length=200)
-    media_type = models.CharField(max_length=20)
+    media_type = models.CharField(max_length=20, blank=True, help_text="of an image; empty: a document")
+    text = models.TextField(
+        blank=True, help_text="beginning of a document's text, for prompts; empty: an image, or forgotten"
+    )
+    document_id = models.UUIDField(null=True, db_index=True, help_text="its document in memory")
+    thread_id = models.UUIDField(
+        null=True, db_index=True, help_text="thread with which its document is moved and forgotten; forks do neither"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = AttachmentManager()
 
     class Meta:
         ordering = ["created_at"]
+
+    @property
+    def is_image(self) -> bool:
+        """Whether the model receives it as an image."""
+        return bool(self.media_type)
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
@@ -127,10 +157,10 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         """Return the turns of the active branch in order."""
         return self.filter(is_on_active_branch=True).order_by("position")
 
-    def with_image_marks(self) -> TurnQuerySet:
-        """Add `has_images` to the turns, for `load_images`."""
-        links = Turn.images.through.objects.filter(turn=OuterRef("pk"))
-        return self.annotate(has_images=Exists(links))
+    def with_attachment_marks(self) -> TurnQuerySet:
+        """Add `has_attachments` to the turns, for `load_attachments`."""
+        links = Turn.attachments.through.objects.filter(turn=OuterRef("pk"))
+        return self.annotate(has_attachments=Exists(links))
 
 
 class Turn(models.Model):
@@ -171,7 +201,7 @@ class Turn(models.Model):
         help_text="its author typed the message on a page: only such messages can become standing instructions",
     )
     message = models.TextField()
-    images = models.ManyToManyField(Image, related_name="turns")
+    attachments = models.ManyToManyField(Attachment, related_name="turns")
     answer = models.TextField(blank=True)
     reasoning = models.TextField(blank=True, help_text="the model's reasoning; shown, never remembered or sent")
     state = models.CharField(max_length=11, choices=State.choices, default=State.QUEUED)
@@ -236,9 +266,9 @@ class Turn(models.Model):
         ]
 
     @property
-    def shown_images(self) -> list[Image]:
-        """The images of the message, without a query if `with_image_marks` has found that there are none."""
-        return list(self.images.all()) if getattr(self, "has_images", True) else []
+    def shown_attachments(self) -> list[Attachment]:
+        """The attachments of the message, without a query if `with_attachment_marks` has found that there are none."""
+        return list(self.attachments.all()) if getattr(self, "has_attachments", True) else []
 
     @property
     def is_running(self) -> bool:
@@ -271,9 +301,9 @@ class Turn(models.Model):
         return self.exchange_id or self.copied_exchange_id
 
 
-def load_images(turns: Iterable[Turn]) -> None:
-    """Load the images of these turns (read `with_image_marks`) with one query, or none if there are none."""
-    models.prefetch_related_objects([turn for turn in turns if getattr(turn, "has_images", True)], "images")
+def load_attachments(turns: Iterable[Turn]) -> None:
+    """Load the attachments of these turns (read `with_attachment_marks`) with one query, or none if there are none."""
+    models.prefetch_related_objects([turn for turn in turns if getattr(turn, "has_attachments", True)], "attachments")
 
 
 class InstructionQuerySet(models.QuerySet["Instruction"]):

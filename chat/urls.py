@@ -3,9 +3,9 @@
 from django.urls import path
 
 from chat.views import (
+    attachments,
     exchanges,
     forgetting,
-    images,
     imports,
     instructions,
     model_settings,
@@ -22,8 +22,8 @@ urlpatterns = [
     path("t/<uuid:thread_id>", threads.thread, name="thread"),
     path("t/<uuid:thread_id>/say", threads.post_message, name="post_message"),
     path("t/<uuid:thread_id>/remember", threads.set_memory, name="set_thread_memory"),
-    path("images", images.images, name="images"),
-    path("images/<uuid:image_id>", images.image, name="image"),
+    path("attachments", attachments.attachments, name="attachments"),
+    path("attachments/<uuid:attachment_id>", attachments.attachment, name="attachment"),
     path("search", search.search, name="search"),
     path("find", quick_search.find, name="quick_search"),
     path("import", imports.import_page, name="import"),

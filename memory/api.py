@@ -4,6 +4,7 @@ from memory import jobs, signals
 from memory.administration.filters import DATE_INPUT
 from memory.administration.operations import enqueue_retention_if_due
 from memory.administration.reveals import end_all_reveals, list_reveals
+from memory.documents.attached import extract_text
 from memory.documents.deletion import (
     cleanup_documents,
     delete_old_versions,
@@ -107,6 +108,7 @@ from memory.models import (
     Supersession,
 )
 from memory.retrieval import get_strategy, strategy_names
+from memory.retrieval.attached_context import build_attached_context
 from memory.retrieval.dates import parse_date_range
 from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction

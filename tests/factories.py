@@ -15,8 +15,8 @@ from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.services import create_person
 from cato_web.accounts.tokens import create_token
 from chat.answers.job import AnswerJob, build_job
-from chat.images import store_image as receive_image
-from chat.models import Image, Thread, ThreadSession, Turn
+from chat.attachments import store_image as receive_image
+from chat.models import Attachment, Thread, ThreadSession, Turn
 from memory import api
 from memory.documents.uploads import UploadResult
 from memory.models import Document, Exchange, Membership, Space
@@ -96,7 +96,7 @@ def turn(in_thread: Thread, message: str = "A question", answer: str = "An answe
 def answer_job(one: Turn) -> AnswerJob:
     """Return the job of this turn, in whichever state it is."""
     row = Turn.objects.select_related("author", "session", "thread__space").get(id=one.id)
-    return build_job(row, tuple(row.images.all()))
+    return build_job(row, tuple(row.attachments.all()))
 
 
 def signed_in(person: User) -> Client:
@@ -118,7 +118,7 @@ PNG = bytes.fromhex(
 )
 
 
-def image_of(owner: User, name: str = "key.png", content: bytes = PNG) -> Image:
+def image_of(owner: User, name: str = "key.png", content: bytes = PNG) -> Attachment:
     """Store an image that no message contains yet: one red pixel by default."""
     return receive_image(ContentFile(content, name=name), owner_id=owner.id)
 

@@ -162,15 +162,15 @@ def test_only_its_owner_reaches_a_deleted_thread_and_only_while_they_read_its_sp
 
 def test_an_unsent_image_is_opened_by_its_owner_and_a_sent_one_by_readers_of_its_thread(person, bob, talk):
     image = image_of(person)
-    assert access.get_image(person.id, image.id) == image
+    assert access.get_attachment(person.id, image.id) == image
     with pytest.raises(NotFoundError):
-        access.get_image(bob.id, image.id)
+        access.get_attachment(bob.id, image.id)
 
-    turn(talk, author=person).images.add(image)
-    assert access.get_image(bob.id, image.id) == image
+    turn(talk, author=person).attachments.add(image)
+    assert access.get_attachment(bob.id, image.id) == image
     Membership.objects.filter(person=person).delete()
     with pytest.raises(NotFoundError):
-        access.get_image(person.id, image.id)
+        access.get_attachment(person.id, image.id)
 
 
 def test_a_turn_is_reached_only_through_its_own_thread(person, bob, talk):

@@ -18,7 +18,7 @@ from cato_web.accounts.export import archive as own_data
 from cato_web.accounts.models import AuditEntry
 from chat.imports.formats import conversations
 from chat.instructions.editing import add as add_instruction
-from chat.models import Image, ImportJob, Turn
+from chat.models import Attachment, ImportJob, Turn
 from memory.administration import reveals
 from memory.exchanges.feedback import set_feedback
 from memory.exchanges.supersessions import decide
@@ -132,8 +132,8 @@ def test_it_contains_own_images_but_not_those_of_others(memory, alice, bob):
     team = access.team_space()
     for person in (alice, bob):
         one = turn(thread(person, space=team), "Look at this")
-        one.images.add(
-            Image.objects.create(
+        one.attachments.add(
+            Attachment.objects.create(
                 owner=person, name=f"{person.name}.png", media_type="image/png", file=ContentFile(b"\x89PNG", "x.png")
             )
         )
@@ -141,8 +141,8 @@ def test_it_contains_own_images_but_not_those_of_others(memory, alice, bob):
     archive = download(alice)
 
     (image,) = names(archive, ".png")
-    assert (image, archive.read(image)) == ("images/00001 Alice Owner.png", b"\x89PNG")
-    (about,) = lines(archive, "images.jsonl")
+    assert (image, archive.read(image)) == ("attachments/00001 Alice Owner.png", b"\x89PNG")
+    (about,) = lines(archive, "attachments.jsonl")
     assert (about["file"], len(about["turn_ids"])) == (image, 1)
 
 

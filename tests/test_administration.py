@@ -220,7 +220,7 @@ def test_the_archive_of_a_person_requires_a_reveal_of_their_space(memory, page, 
 def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(memory, page, ada, bob):
     gardeners, crew = group("Gardeners", bob), group("Crew", bob, ada)
     in_group = turn(thread(bob, space=gardeners, title="ZEBRA title"), "ZEBRA question", "ZEBRA answer")
-    in_group.images.add(image_of(bob, "ZEBRA.png"))
+    in_group.attachments.add(image_of(bob, "ZEBRA.png"))
     shared = exchange(bob, "ZEBRA exchange", space=gardeners, thread_id=in_group.thread_id, turn_id=in_group.id)
     add_note("ZEBRA note", space=gardeners, owner_id=bob.pk, source="vadd_command", manual_entry=True)
     document(bob, "ZEBRA.txt", "The ZEBRA lives in the garden. " * 20, space=gardeners)

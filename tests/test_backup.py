@@ -59,7 +59,7 @@ def owner(memory, alice):
     talk = thread(alice, title="The greenhouse")
     first = turn(talk, "Where is the key to the greenhouse?", "Behind the clock.")
     turn(talk, "And the key to the boathouse?", "Under the buoy.", parent=first, is_on_active_branch=False)
-    first.images.add(image_of(alice))
+    first.attachments.add(image_of(alice))
     Thread.objects.filter(pk=talk.pk).update(head=first)
     stored = exchange(alice, first.message, first.answer, thread_id=talk.id, turn_id=first.id)
     Turn.objects.filter(pk=first.pk).update(exchange_id=stored.id)

@@ -221,6 +221,7 @@ def test_a_long_text_is_split_at_paragraphs_and_each_part_is_listed(memory, pers
     stored = list(Exchange.objects.order_by("chunk_index"))
     assert len(stored) > 1
     assert [line.figure for line in card.lines] == [str(row.id) for row in stored]
+    assert [line.url for line in card.lines] == [row.get_absolute_url() for row in stored]
 
 
 def test_vquery_accepts_an_apostrophe_and_a_count(memory, person):

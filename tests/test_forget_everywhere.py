@@ -14,7 +14,7 @@ from cato_web.accounts.models import User
 from chat import services
 from chat.answers.persistence import store_exchange
 from chat.errors import ConflictError, ThreadBusyError
-from chat.models import Image, Receipt, Thread, Turn
+from chat.models import Attachment, Receipt, Thread, Turn
 from memory.exchanges.forgetting import erase_forgotten
 from memory.models import Collection, ErasureJob, Exchange, Job, RecallLogEntry
 from memory.spaces import access
@@ -83,7 +83,7 @@ def test_the_dialog_counts_by_kind_and_leaves_out_zeros(secret, person, client):
 
 def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(memory, secret, person, client):
     client.force_login(person)
-    secret.images.add(image_of(person))
+    secret.attachments.add(image_of(person))
     again = services.regenerate(secret, person_id=person.id, client_key=secret.id).posted.turn
     Turn.objects.filter(id=again.id).update(
         state="complete", answer="Thirty-one, as I said.", reasoning="So it was thirty-one."
@@ -97,7 +97,7 @@ def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(m
 
     assert set(Turn.objects.values_list("message", "answer", "reasoning")) == {("", "", "")}
     assert not Exchange.objects.filter(forgotten_at=None).exists()
-    assert not Image.objects.exists()
+    assert not Attachment.objects.exists()
     assert set(Thread.objects.values_list("title", flat=True)) == {"Untitled thread"}
     receipt = Receipt.objects.get()
     assert target == f"/t/{again.thread_id}?receipt={receipt.id}#receipt-{receipt.id}"

@@ -66,7 +66,9 @@ def test_a_new_turn_is_rendered_once_for_its_author_and_the_other_pages(client, 
     published: list[Frame] = []
     rendered: list[uuid.UUID] = []
     posted_turn = frames.posted_turn
-    monkeypatch.setattr(frames, "posted_turn", lambda one, images: rendered.append(one.id) or posted_turn(one, images))
+    monkeypatch.setattr(
+        frames, "posted_turn", lambda one, attachments: rendered.append(one.id) or posted_turn(one, attachments)
+    )
     monkeypatch.setattr(runner, "publish", published.append)
     client.force_login(ada)
     form = {"message": "Where is the key?", "client_key": str(uuid.uuid4())}

@@ -30,6 +30,9 @@ from tests.topology import TOPOLOGY, clean_environment
 BACKUPS = Path(__file__).parent / "fixtures" / "backups"
 # Columns that were added since, with the values that older rows get.
 ADDED_COLUMNS = {"memory.recalllogentry": {"later_id": None}}
+# Names that were changed since, besides those of `legacy`.
+RENAMED_TABLES = {"chat.image": "chat.attachment", "chat.turn_images": "chat.turn_attachments"}
+RENAMED_COLUMNS = {"chat.turn_attachments": {"image_id": "attachment_id"}}
 ADA, BOB = ("Ada Admin", "ada@halden.example"), ("Bob Team", "bob@halden.example")
 
 
@@ -44,7 +47,8 @@ def test_every_row_of_every_table_is_restored():
     tables = rows.backed_up_tables()
     for old_name, count in counts.items():
         name = legacy.TABLES.get(old_name, old_name)
-        columns = legacy.COLUMNS.get(name, {})
+        name = RENAMED_TABLES.get(name, name)
+        columns = legacy.COLUMNS.get(name, {}) | RENAMED_COLUMNS.get(name, {})
         expected = [
             {columns.get(key, key): value for key, value in row.items()} | ADDED_COLUMNS.get(name, {})
             for row in rows_of(data, old_name)
@@ -138,7 +142,7 @@ def test_threads_images_and_documents_open(ada, restored):
 
     for said in ("Behind the kitchen clock.", "On the second Saturday in May.", "Four metres and a half."):
         assert any(said in page for page in pages.values()), said
-    images = [found[1] for page in pages.values() if (found := re.search(r'src="(/images/[^"]+)"', page))]
+    images = [found[1] for page in pages.values() if (found := re.search(r'src="(/attachments/[^"]+)"', page))]
     assert [ada.get(image).content for image in images] == [PNG]
     (document,) = set(re.findall(r'href="(/d/[0-9a-f-]{36})', ada.get("/documents").text))
     page = ada.get(document).text

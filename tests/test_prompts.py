@@ -20,7 +20,7 @@ def test_everything_before_the_new_message_is_stable_whatever_is_recalled(person
     for number in range(3):
         history = fit_history(turns, max_tokens=10_000)
         old_turn = turn(thread_, f"Question {number}", f"Answer {number}")
-        prompts.append(build_prompt(history=history, prompt_context=f"zebra {number}", turn=old_turn, images=()))
+        prompts.append(build_prompt(history=history, prompt_context=f"zebra {number}", turn=old_turn, attachments=()))
         turns.append(old_turn)
 
     for earlier, later in pairwise(prompts):

@@ -70,8 +70,8 @@ ROUTES: dict[str, RouteAccess] = {
     "set_thread_memory": RouteAccess(methods=("get", "post"), names=("thread_id",)),
     "threads": RouteAccess(),
     "quick_search": RouteAccess(),
-    "images": RouteAccess(methods=POST),
-    "image": RouteAccess(names=("image_id",)),
+    "attachments": RouteAccess(methods=POST),
+    "attachment": RouteAccess(names=("attachment_id",)),
     "import": RouteAccess(methods=("get", "post")),
     "import_row": RouteAccess(names=("import_id",)),
     "cancel_import": RouteAccess(methods=POST, names=("import_id",)),
@@ -199,7 +199,7 @@ OBJECT_IDS = (
     "exchange_id",
     "later_id",
     "document_id",
-    "image_id",
+    "attachment_id",
     "import_id",
     "instruction_id",
     "receipt_id",
@@ -225,12 +225,12 @@ def objects(chroma):
     stored = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
     stored_document = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
     image = image_of(alice)
-    one.images.add(image)
+    one.attachments.add(image)
     imported = create_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
     api.log_recall(one.id, api.search("secret", spaces=access.readable_space_ids(alice.pk)).results)
     return {
         "space_id": group("The secret crew", alice).id,
-        "image_id": image.id,
+        "attachment_id": image.id,
         "import_id": imported.id,
         "document_id": stored_document.pk,
         "thread_id": of_alice.id,

@@ -115,7 +115,7 @@ def test_a_prompt_has_a_stable_start_then_context_then_the_message_without_forgo
     new = turn(own_thread, "New question", "", state="recalling")
 
     history = fit_history(recall._earlier_turns(new), max_tokens=1000)
-    prompt = build_prompt(history=history, prompt_context="RECALLED", turn=new, images=())
+    prompt = build_prompt(history=history, prompt_context="RECALLED", turn=new, attachments=())
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]
     assert prompt[1]["content"] == kept_turn.message

@@ -11,7 +11,7 @@ from chat import services
 from chat.answers.persistence import complete_turn
 from chat.answers.stream import AnswerStream
 from chat.errors import ConflictError, InvalidMessageError, PermissionDeniedError, ThreadBusyError
-from chat.models import Image, Thread, Turn
+from chat.models import Attachment, Thread, Turn
 from chat.realtime import frames
 from chat.rows.turns import TurnDetails, turn_row
 from chat.threads.read_markers import ensure_marker, unread_thread_ids
@@ -211,13 +211,13 @@ def test_only_the_chosen_message_is_withdrawn_with_its_images(person):
     Thread.objects.filter(id=other.thread_id).update(head=other)
     first = turn(thread(person), answer="", state=State.QUEUED)
     last = turn(first.thread, answer="", state=State.QUEUED, parent=first)
-    last.images.add(image_of(person))
+    last.attachments.add(image_of(person))
     Thread.objects.filter(id=first.thread_id).update(head=last)
 
     services.withdraw_message(last, by=person.id)
 
     assert list(first.thread.turns.all()) == [first]
-    assert not Image.objects.exists()
+    assert not Attachment.objects.exists()
     other.thread.refresh_from_db()
     assert other.thread.head_id == other.id
 

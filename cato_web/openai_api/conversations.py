@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from cato_web.api_auth import Principal
 from cato_web.openai_api.errors import OpenAIError
 from cato_web.openai_api.requests import ChatRequest, image_bytes, to_conversation
-from chat import access, images, services
+from chat import access, attachments, services
 from chat.answers import runner
 from chat.models import Thread, Turn
 from chat.services import ThreadOptions
@@ -40,7 +40,8 @@ def submit(principal: Principal, body: ChatRequest, headers: Mapping[str, str], 
     options = ThreadOptions(model=model, is_remembered=_memory_from_header(headers.get("X-Cato-Remember")))
     count_message(person_id)
     stored = [
-        images.store_image(ContentFile(content, name=_("Picture")), owner_id=person_id) for content in image_bytes(body)
+        attachments.store_image(ContentFile(content, name=_("Picture")), owner_id=person_id)
+        for content in image_bytes(body)
     ]
     submitted = services.submit_conversation(
         person_id,
@@ -49,7 +50,7 @@ def submit(principal: Principal, body: ChatRequest, headers: Mapping[str, str], 
         api_token_id=principal.token_id,
         thread=thread,
         options=options,
-        images=[image.id for image in stored],
+        attachments=[image.id for image in stored],
     )
     runner.publish_and_start(submitted.posted, removed_ids=submitted.removed_ids, added_ids=submitted.added_ids)
     return submitted.posted.turn

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_noop
 from chat import access
 from chat.llm import endpoint
 from chat.llm.endpoint import ModelEndpoint
-from chat.models import Image, Turn
+from chat.models import Attachment, Turn
 from memory import api as memory
 from memory.api import SpaceIds
 
@@ -26,7 +26,7 @@ ACCESS_LOST_TEXT = gettext_noop("Stopped: the person who asked no longer has acc
 
 @dataclass(frozen=True, slots=True)
 class AnswerJob:
-    """A turn to be answered, with the images of its message, and for whom and by which model.
+    """A turn to be answered, with the attachments of its message, and for whom and by which model.
 
     `turn` has its thread with its space, its session and its author loaded, and is not changed: the row is written with
     the lease of `attempt`, so nobody else changes the parts that are used here. `audience` are the spaces that all
@@ -35,7 +35,7 @@ class AnswerJob:
     """
 
     turn: Turn
-    images: tuple[Image, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     audience: SpaceIds = frozenset()
     endpoint: ModelEndpoint | None = None
     is_only_version: bool = False
@@ -61,10 +61,10 @@ class AnswerJob:
         return self.turn.requested_model or self.turn.thread.model
 
 
-def build_job(turn: Turn, images: tuple[Image, ...], *, is_only_version: bool = False) -> AnswerJob:
+def build_job(turn: Turn, attachments: tuple[Attachment, ...], *, is_only_version: bool = False) -> AnswerJob:
     """Return the job of a turn (loaded as in `AnswerJob`) for which its author's access was just checked."""
     audience = memory.audience_space_ids(turn.thread.space)
-    return AnswerJob(turn, images, audience, endpoint.current(), is_only_version)
+    return AnswerJob(turn, attachments, audience, endpoint.current(), is_only_version)
 
 
 def load_job(turn_id: uuid.UUID) -> AnswerJob | Turn | None:
@@ -72,7 +72,7 @@ def load_job(turn_id: uuid.UUID) -> AnswerJob | Turn | None:
 
     A turn whose author lost access since it was posted is ended before anything is recalled for it, and returned.
     """
-    waiting = Turn.objects.filter(id=turn_id, state=Turn.State.RECALLING).with_image_marks()
+    waiting = Turn.objects.filter(id=turn_id, state=Turn.State.RECALLING).with_attachment_marks()
     allowed = ExpressionWrapper(access.author_has_access(), output_field=BooleanField())
     rows = waiting.select_related("author", "session", "thread__space").annotate(is_allowed=allowed)
     turn: Any = rows.first()
@@ -80,7 +80,7 @@ def load_job(turn_id: uuid.UUID) -> AnswerJob | Turn | None:
         return None
     if not turn.is_allowed:
         return turn if end_without_access(turn_id) else None
-    return build_job(turn, tuple(turn.shown_images))
+    return build_job(turn, tuple(turn.shown_attachments))
 
 
 @transaction.atomic

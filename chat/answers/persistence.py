@@ -13,7 +13,8 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from chat.answers.job import AnswerJob
-from chat.models import Thread, Turn
+from chat.attachments import store_documents
+from chat.models import Attachment, Thread, Turn
 from chat.realtime.notifications import notify_link_changed
 from memory import api as memory
 from memory.api import RecallLogEntry, VectorStoreDisabledError
@@ -100,7 +101,7 @@ def _complete(
     turn, thread, now = job.turn, job.turn.thread, timezone.now()
     memory_fields = {}
     if job.endpoint is not None and outcome.answer.strip():
-        memory_fields = _remember(turn, outcome.answer, recalled_ids)
+        memory_fields = _remember(turn, outcome.answer, recalled_ids, job.attachments)
     fields = {
         "state": outcome.state,
         "answer": outcome.answer,
@@ -151,12 +152,17 @@ def store_exchange(turn: Turn) -> None:
 
     If the vector store is disabled, mark the turn as missing instead.
     """
-    if not turn.is_dummy and (fields := _remember(turn, turn.answer, None)):
+    if not turn.is_dummy and (fields := _remember(turn, turn.answer, None, turn.attachments.all())):
         Turn.objects.filter(id=turn.id).update(**fields)
 
 
-def _remember(turn: Turn, answer: str, recalled_ids: Sequence[uuid.UUID] | None) -> dict[str, Any]:
-    """Store the exchange of a turn whose thread is saved to memory; return the fields of the turn that say so."""
+def _remember(
+    turn: Turn, answer: str, recalled_ids: Sequence[uuid.UUID] | None, attachments: Iterable[Attachment]
+) -> dict[str, Any]:
+    """Store the exchange and the attached documents of a turn whose thread is saved to memory.
+
+    Return the fields of the turn that say so.
+    """
     if not turn.thread.is_remembered:
         return {}
     if recalled_ids is None:
@@ -182,4 +188,5 @@ def _remember(turn: Turn, answer: str, recalled_ids: Sequence[uuid.UUID] | None)
         )
     except VectorStoreDisabledError:
         return {"is_missing_in_memory": True}
+    store_documents(turn, attachments)
     return {"exchange_id": exchange.id, "is_missing_in_memory": False}

@@ -17,7 +17,7 @@ from chat.instructions.applying import AppliedInstruction, applicable, choose, p
 from chat.instructions.editing import can_be_detected, suggest
 from chat.llm.client import Message
 from chat.llm.prompts import PromptHistory, build_prompt, fit_history, history_token_budget
-from chat.models import Thread, ThreadSession, Turn, load_images
+from chat.models import Attachment, Thread, ThreadSession, Turn, load_attachments
 from chat.rendering.citations import Citations
 from chat.rows.recall import session_title
 from chat.rows.sources import citations_of
@@ -29,6 +29,7 @@ from memory.api import (
     RecallFilter,
     SearchResults,
     SpaceIds,
+    build_attached_context,
     build_prompt_context,
 )
 
@@ -95,17 +96,23 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
     return TurnRecall(search_results, history)
 
 
-@transaction.atomic
 def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> PreparedAnswer | None:
     """Save the recalled exchanges and build the prompt; return None if the lease of the turn is lost.
 
     What was forgotten, hidden or moved since the recall is left out. Without an endpoint the answer is a placeholder,
     which is not remembered even if this process dies before it is complete.
     """
+    history = recalled.history or _history_of(job.turn, _earlier_turns(job.turn))
+    # Choosing passages of long files takes a while, so it is done before the transaction.
+    return _prepare(job, recalled.search_results, recall_ms, history, _attached_context(job, history))
+
+
+@transaction.atomic
+def _prepare(
+    job: AnswerJob, results: SearchResults, recall_ms: int, history: PromptHistory, attached_context: str
+) -> PreparedAnswer | None:
     turn = job.turn
     revision = turn.revision + 1
-    history = recalled.history or _history_of(turn, _earlier_turns(turn))
-    results = recalled.search_results
     # Read again after the recall, in the transaction that saves what was recalled.
     check = _check(turn, history.exchange_ids, results.results, job.audience)
     has_instruction = turn.has_instruction
@@ -125,10 +132,12 @@ def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> Prep
     if not updated:
         transaction.set_rollback(True)
         return None
-    history = history.without(check.forgotten_ids)
+    if check.forgotten_ids & history.exchange_ids:
+        history = history.without(check.forgotten_ids)
+        attached_context = _attached_context(job, history)
     standing = prompt_text(check.instructions)
-    if standing:
-        history = _fit(turn, history, standing)
+    if standing or attached_context:
+        history = _fit(turn, history, standing, attached_context)
     hits = tuple(hit for hit in results.results if hit.exchange.id in check.findable_ids)
     passages = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
     conf = settings.CATO.vector_store
@@ -138,7 +147,8 @@ def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> Prep
             history=history,
             prompt_context=prompt_context,
             turn=turn,
-            images=job.images,
+            attachments=job.attachments,
+            attached_context=attached_context,
             standing=standing,
             partial_answer=turn.answer,
         ),
@@ -195,9 +205,26 @@ def _check(turn: Turn, exchange_ids: Iterable[uuid.UUID], hits: Iterable[Hit], a
     return _Check(frozenset(forgotten), frozenset(findable), titles, choose(applying, space_id=turn.thread.space_id))
 
 
-def _fit(turn: Turn, history: PromptHistory, standing: str) -> PromptHistory:
-    """Return the history without the oldest turns that no longer fit beside the standing instructions."""
-    budget = history_token_budget(turn.message, turn.thread.instructions, standing=standing)
+def _attached_context(job: AnswerJob, history: PromptHistory) -> str:
+    """Return the texts of the documents attached to this message and those of the history; the newest are the first.
+
+    They take at most half of the history's tokens.
+    """
+    attachments = [*job.attachments, *(row for turn in reversed(history.turns) for row in turn.shown_attachments)]
+    documents = {row.id: row for row in attachments if not row.is_image}
+    if not documents:
+        return ""
+    texts = dict(Attachment.objects.filter(id__in=documents).exclude(text="").values_list("id", "text"))
+    return build_attached_context(
+        [(row.name, texts[row.id]) for row in documents.values() if row.id in texts],
+        question=job.turn.message,
+        max_tokens=history_token_budget(job.turn.message, job.turn.thread.instructions) // 2,
+    )
+
+
+def _fit(turn: Turn, history: PromptHistory, standing: str, attached: str) -> PromptHistory:
+    """Return the history without the oldest turns that no longer fit beside standing instructions and attached files."""
+    budget = history_token_budget(turn.message, turn.thread.instructions, standing=standing, attached=attached)
     return fit_history(list(history.turns), max_tokens=budget)
 
 
@@ -213,12 +240,12 @@ def _earlier_turns(turn: Turn) -> list[Turn]:
     forgotten = Exchange.objects.filter(id=exchange_id).exclude(forgotten_at=None)
     rows = (
         Turn.objects.active_branch()
-        .with_image_marks()
+        .with_attachment_marks()
         .filter(~Exists(forgotten), thread_id=turn.thread_id, position__lt=turn.position)
         .exclude(answer="")
         .exclude(is_dummy=True)
         .order_by("-position")[:_MAX_TURNS]
     )
     turns = list(rows)[::-1]
-    load_images(turns)
+    load_attachments(turns)
     return turns

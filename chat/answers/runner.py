@@ -89,7 +89,7 @@ def _frame_of(posted: PostedTurn) -> Frame:
     if posted.turn.attempt > 1:
         return frames.turn(posted.turn.id)
     if posted.is_only_version:
-        return frames.posted_turn(posted.turn, posted.images)
+        return frames.posted_turn(posted.turn, posted.attachments)
     return frames.new_turn(posted.turn.id)
 
 
@@ -163,7 +163,9 @@ async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None, *, as
 async def _get_job(turn_id: uuid.UUID, posted: PostedTurn | None) -> AnswerJob | None:
     """Return what is to be answered; None if the turn does not wait for an answer, or was ended without access."""
     if posted is not None:
-        return await run_in_db_thread(build_job, posted.turn, posted.images, is_only_version=posted.is_only_version)
+        return await run_in_db_thread(
+            build_job, posted.turn, posted.attachments, is_only_version=posted.is_only_version
+        )
     job = await run_in_db_thread(load_job, turn_id)
     if isinstance(job, AnswerJob):
         return job

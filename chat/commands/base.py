@@ -16,10 +16,11 @@ from memory.api import UploadChip
 
 @dataclass(frozen=True, slots=True)
 class LabelledValue:
-    """A line of a command's result."""
+    """A line of a command's result; its figure can be a link."""
 
     label: str
     figure: str
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def _vadd(context: CommandContext, arguments: list[str]) -> CommandResult:
     title = _("Saved in %(space)s") % {"space": space.display_name}
     if space.owner_id:
         title = _("Saved in your personal space")
-    lines = [LabelledValue(_("Exchange"), str(row.id)) for row in exchanges[:_MAX_IDS]]
+    lines = [LabelledValue(_("Exchange"), str(row.id), row.get_absolute_url()) for row in exchanges[:_MAX_IDS]]
     if len(exchanges) > _MAX_IDS:
         lines.append(LabelledValue(_("Exchanges in all"), format_number(len(exchanges))))
     return CommandResult("/vadd", title, text=text, lines=lines)

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from chat.llm.client import Message
-from chat.models import Image, Turn
+from chat.models import Attachment, Turn
 from memory.api import estimate_tokens
 
 BASE_PROMPT = Path(__file__).with_name("base_prompt.md")
@@ -62,10 +62,11 @@ def fit_history(turns: list[Turn], *, max_tokens: int) -> PromptHistory:
     )
 
 
-def history_token_budget(message: str, instructions: str = "", *, standing: str = "") -> int:
-    """Return the tokens left for history after the system prompt, recalled passages, message and answer."""
+def history_token_budget(message: str, instructions: str = "", *, standing: str = "", attached: str = "") -> int:
+    """Return the tokens left for history after the system prompt, recalled passages, attached files, message and answer."""
     conf = settings.CATO
-    used = estimate_tokens(system_prompt(instructions, standing=standing)) + estimate_tokens(message) + _RESERVED_TOKENS
+    texts = (system_prompt(instructions, standing=standing), attached, message)
+    used = sum(estimate_tokens(text) for text in texts if text) + _RESERVED_TOKENS
     recalled = conf.vector_store.context_max_tokens if conf.vector_store.inject_context else 0
     return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - used)
 
@@ -75,19 +76,20 @@ def build_prompt(
     history: PromptHistory,
     prompt_context: str,
     turn: Turn,
-    images: Iterable[Image],
+    attachments: Iterable[Attachment],
+    attached_context: str = "",
     standing: str = "",
     partial_answer: str = "",
 ) -> list[Message]:
     """Return the messages for the endpoint.
 
-    `standing` are the standing instructions; `partial_answer` is the text of an answer to be resumed.
+    `attached_context` are the texts of attached files; `standing` are the standing instructions; `partial_answer` is the text of an answer to be resumed.
     """
-    new = f"{prompt_context}\n\n---\n\n{turn.message}" if prompt_context else turn.message
+    new = "\n\n---\n\n".join(filter(None, (prompt_context, attached_context, turn.message)))
     messages: list[Message] = [
         {"role": "system", "content": system_prompt(turn.thread.instructions, standing=standing)},
         *_history_messages(history),
-        {"role": "user", "content": _message_content(new, images)},
+        {"role": "user", "content": _message_content(new, attachments)},
     ]
     if partial_answer:
         messages += [
@@ -99,15 +101,21 @@ def build_prompt(
 
 def _history_messages(history: PromptHistory) -> Iterator[Message]:
     """Yield the messages of the history, with the images of the last turns that have any; older images are named."""
-    with_images = [turn.id for turn in history.turns if turn.shown_images]
+    with_images = [turn.id for turn in history.turns if any(row.is_image for row in turn.shown_attachments)]
     sent_again = set(with_images[-_MAX_TURNS_WITH_IMAGES:])
     for turn in history.turns:
         if turn.id in sent_again:
-            yield {"role": "user", "content": _message_content(turn.message, turn.shown_images)}
+            documents = [row for row in turn.shown_attachments if not row.is_image]
+            text = turn.message + _names(documents)
+            yield {"role": "user", "content": _message_content(text, turn.shown_attachments)}
         else:
-            names = "".join(f"\n[picture: {image.name}]" for image in turn.shown_images)
-            yield {"role": "user", "content": turn.message + names}
+            yield {"role": "user", "content": turn.message + _names(turn.shown_attachments)}
         yield {"role": "assistant", "content": turn.answer}
+
+
+def _names(attachments: Iterable[Attachment]) -> str:
+    """Return a line for each attachment that is not sent with this message of the history."""
+    return "".join(f"\n[{'picture' if row.is_image else 'file'}: {row.name}]" for row in attachments)
 
 
 @lru_cache(maxsize=32)
@@ -115,15 +123,15 @@ def _read(path: str, changed_at: float) -> str:
     return Path(path).read_text(encoding="utf-8").strip()
 
 
-def _message_content(text: str, images: Iterable[Image]) -> str | list[dict[str, Any]]:
+def _message_content(text: str, attachments: Iterable[Attachment]) -> str | list[dict[str, Any]]:
     """Return the content of a message: its text, or a list of parts if it has images."""
-    urls = [url for image in images if (url := data_url(image))]
+    urls = [url for row in attachments if row.is_image and (url := data_url(row))]
     if not urls:
         return text
     return [{"type": "text", "text": text}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
 
 
-def data_url(image: Image) -> str:
+def data_url(image: Attachment) -> str:
     """Return the image as a data URL; "" if its file is missing."""
     try:
         with image.file.open() as file:

@@ -11,7 +11,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 
 from chat import access
-from chat.models import Image, Thread, Turn
+from chat.models import Attachment, Thread, Turn
 from chat.realtime.messages import Frame, ListChanges
 from chat.realtime.presence import PresentUser
 from chat.rows.sidebar import thread_groups, thread_links
@@ -103,9 +103,9 @@ def new_turn(turn_id: uuid.UUID) -> Frame:
     return _whole("chat/frames/new_turn.html", turn_id)
 
 
-def posted_turn(turn: Turn, images: Sequence[Image]) -> Frame:
+def posted_turn(turn: Turn, attachments: Sequence[Attachment]) -> Frame:
     """Return a frame that appends the only version of a message that was just posted."""
-    row = turn_row(turn, TurnDetails(images=images))
+    row = turn_row(turn, TurnDetails(attachments=attachments))
     active = ActiveTurn.of(turn) if turn.is_running else _active_turn(turn.thread_id)
     html = render_to_string("chat/frames/new_turn.html", {"turn": row, "active": active})
     return Frame(turn.thread_id, html, turn.id, turn.revision)
@@ -214,7 +214,7 @@ def snapshot(
 
 
 def _whole(template: str, turn_id: uuid.UUID) -> Frame:
-    turn = Turn.objects.with_image_marks().select_related("author", "stopped_by", "thread__space").get(id=turn_id)
+    turn = Turn.objects.with_attachment_marks().select_related("author", "stopped_by", "thread__space").get(id=turn_id)
     (row,) = turn_rows(turn.thread, [turn])
     active = ActiveTurn.of(turn) if turn.is_running else _active_turn(turn.thread_id)
     return Frame(turn.thread_id, render_to_string(template, {"turn": row, "active": active}), turn.id, turn.revision)

@@ -44,7 +44,7 @@ def missing_updates(
 ) -> tuple[str, dict[uuid.UUID, int]]:
     """Return HTML that brings the page up to date ("" if it is), and the revision of each turn that it then has."""
     thread = access.get_thread(person_id, thread_id)
-    turns = thread.turns.active_branch().with_image_marks().select_related("author", "stopped_by")
+    turns = thread.turns.active_branch().with_attachment_marks().select_related("author", "stopped_by")
     latest = list(turns.order_by("-position")[:WINDOW])[::-1]
     rows = turn_rows(thread, [turn for turn in latest if revisions.get(turn.id) != turn.revision])
     removed = thread.turns.filter(id__in=revisions, is_on_active_branch=False).values_list("id", flat=True)

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from chat.instructions.applying import AppliedInstruction, applied_to
 from chat.llm.failures import cut_off_note
-from chat.models import Image, Thread, Turn, load_images
+from chat.models import Attachment, Thread, Turn, load_attachments
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations, cited_numbers
 from chat.rows.instructions import AppliedRow, applied_rows
@@ -50,11 +50,12 @@ class BranchRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageRow:
-    """An image of a message."""
+class AttachmentRow:
+    """A file of a message, shown as an image or as a link."""
 
     name: str
     url: str
+    is_image: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class TurnRow:
     author_name: str
     created_at: datetime
     message: str
-    images: Sequence[ImageRow]
+    attachments: Sequence[AttachmentRow]
     images_note: str
     reasoning: str
     blocks_html: SafeString
@@ -151,7 +152,7 @@ class TurnDetails:
     `titles` are those of `thread_titles`, `instructions` those in its prompt, by their ids.
     """
 
-    images: Sequence[Image] = ()
+    attachments: Sequence[Attachment] = ()
     recalled: Sequence[RecalledPassage] = ()
     titles: Mapping[uuid.UUID, str] = field(default_factory=dict)
     memory_state: MemoryState | None = None
@@ -162,7 +163,7 @@ class TurnDetails:
 def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     """Return the rows of these turns (loaded with their authors) for all readers of the thread."""
     turns = list(turns)
-    load_images(turns)
+    load_attachments(turns)
     # Nothing was recalled yet for a first try that is queued or recalling.
     begun = [t.id for t in turns if t.attempt != 1 or t.state not in (Turn.State.QUEUED, Turn.State.RECALLING)]
     recalled = memory.recalled_for(begun, spaces=memory.audience_space_ids(thread.space)) if begun else {}
@@ -174,7 +175,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
             t,
             replace(
                 details[t.id],
-                images=t.shown_images,
+                attachments=t.shown_attachments,
                 recalled=recalled.get(t.id, ()),
                 titles=titles,
                 instructions=instructions,
@@ -265,7 +266,9 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         author_name=turn.author.name,
         created_at=turn.created_at,
         message=turn.message,
-        images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in details.images],
+        attachments=[
+            AttachmentRow(row.name, reverse("attachment", args=[row.id]), row.is_image) for row in details.attachments
+        ],
         images_note=_("This model does not support images; they were not sent.") if turn.images_dropped else "",
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),

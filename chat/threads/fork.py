@@ -61,7 +61,7 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         if copy.is_running or copy.state == Turn.State.QUEUED:
             copy.state = Turn.State.INTERRUPTED
         copy.save()
-        copy.images.set(original.images.all())
+        copy.attachments.set(original.attachments.all())
         # `auto_now_add` sets it on saving; a copy keeps the original's date.
         Turn.objects.filter(id=copy.id).update(created_at=original.created_at)
         parent = copy

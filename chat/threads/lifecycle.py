@@ -11,8 +11,8 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.attachments import attachments_of, delete_unreferenced, move_documents_of
 from chat.errors import InvalidMessageError
-from chat.images import delete_unreferenced, images_of
 from chat.models import ReadMarker, Thread, ThreadSession, Turn
 from chat.realtime.notifications import active_readers, notify_after_commit, notify_thread_changed
 from chat.threads.locks import ensure_idle, ensure_not_answering, lock_thread
@@ -118,6 +118,7 @@ def move_thread(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
     notify_after_commit(active_readers(locked.space))
     Thread.objects.filter(id=thread.id).update(space=to)
     moved = memory.move_thread(thread.id, to=to, by=by)
+    move_documents_of(thread, to=to, by=by)
     ReadMarker.objects.filter(thread=thread).exclude(person_id__in=active_readers(to)).delete()
     notify_thread_changed(thread.id)
     return moved
@@ -190,6 +191,6 @@ def _delete_turns(turns: Iterable[Turn], *, by: uuid.UUID) -> None:
     for batch in batched(turns, _BATCH_SIZE):
         memory.forget([turn.exchange_id for turn in batch if turn.exchange_id], by=by)
         memory.delete_recall_log(turn.id for turn in batch)
-        images = images_of(batch)
+        attachments = attachments_of(batch)
         Turn.objects.filter(id__in=[turn.id for turn in batch]).delete()
-        delete_unreferenced(images)
+        delete_unreferenced(attachments, by=by)

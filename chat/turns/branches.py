@@ -100,7 +100,7 @@ def _add_sibling(
         client_key=client_key,
         message=message,
         state=Turn.State.RECALLING,
-        images=tuple(turn.images.all()),
+        attachments=tuple(turn.attachments.all()),
         origin=origin,
         is_typed=is_typed,
         written_at=written_at,

@@ -63,7 +63,7 @@ def submit_conversation(
     api_token_id: uuid.UUID,
     thread: Thread | None = None,
     options: ThreadOptions = ThreadOptions(),
-    images: Sequence[uuid.UUID] = (),
+    attachments: Sequence[uuid.UUID] = (),
 ) -> BranchSwitch:
     """Post the new message of a conversation to `thread`, which this person can read, or to the thread it continues.
 
@@ -97,7 +97,12 @@ def submit_conversation(
     if replaced is None:
         return BranchSwitch(
             post_message(
-                thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin
+                thread,
+                author_id=person_id,
+                message=message,
+                client_key=client_key,
+                attachments=attachments,
+                origin=origin,
             )
         )
     if not _is_same(replaced.message, message):

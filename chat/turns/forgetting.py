@@ -15,8 +15,8 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat import access
+from chat.attachments import attachments_of, delete_unreferenced
 from chat.errors import ThreadBusyError
-from chat.images import delete_unreferenced, images_of
 from chat.models import Receipt, Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
 from chat.rendering.citations import numbers_in_text
@@ -111,7 +111,7 @@ def forget_everywhere(
     passages = memory.count_vectors(ids)
     memory.forget(ids, by=person_id)
     _delete_titles(threads, found)
-    _delete_texts(found)
+    _delete_texts(found, by=person_id)
     for thread in threads:
         notify_thread_changed(thread.id)
     return Receipt.objects.create(
@@ -163,12 +163,12 @@ def _delete_titles(threads: Iterable[Thread], turns: Iterable[Turn]) -> None:
     Thread.objects.filter(id__in=first).update(opening_hash="")
 
 
-def _delete_texts(turns: Sequence[Turn]) -> None:
-    """Delete what was written, answered and recalled in these turns; the turns stay, as the history of their threads."""
+def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
+    """Delete what was written, attached, answered and recalled in these turns; the turns stay, as the history of their threads."""
     ids = [turn.id for turn in turns]
-    images = images_of(turns)
-    Turn.images.through.objects.filter(turn_id__in=ids).delete()
-    delete_unreferenced(images)
+    attachments = attachments_of(turns)
+    Turn.attachments.through.objects.filter(turn_id__in=ids).delete()
+    delete_unreferenced(attachments, by=by)
     memory.delete_recall_log(ids)
     # Complete: an answer that ended early could be retried or resumed.
     Turn.objects.filter(id__in=ids).update(

@@ -15,9 +15,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chat.attachments import claim_attachments
 from chat.errors import ConflictError, InvalidMessageError
-from chat.images import claim_images
-from chat.models import Image, Thread, ThreadSession, Turn
+from chat.models import Attachment, Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_link_changed
 from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
 from chat.threads.read_markers import ensure_marker
@@ -30,13 +30,13 @@ from memory.api import NO_FILTER, RecallFilter, Space, clean_text, excerpt, form
 class PostedTurn:
     """The turn of a message; `is_new` is False if the same client key had already created it.
 
-    A new turn has its author, its thread with its space, and its session loaded; `images` are those of its message;
+    A new turn has its author, its thread with its space, and its session loaded; `attachments` are those of its message;
     `is_only_version`: it is known that no turn has the same parent.
     """
 
     turn: Turn
     is_new: bool
-    images: tuple[Image, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     is_only_version: bool = False
 
 
@@ -68,7 +68,7 @@ def create_thread_with_message(
     client_key: uuid.UUID,
     recall_filter: RecallFilter = NO_FILTER,
     is_remembered: bool = True,
-    images: Sequence[uuid.UUID] = (),
+    attachments: Sequence[uuid.UUID] = (),
     space: Space | None = None,
     origin: ApiOrigin | None = None,
     is_typed: bool = False,
@@ -99,7 +99,7 @@ def create_thread_with_message(
         last_message_at=now,
         changed_at=now,
     )
-    claimed = claim_images(images, owner_id=person_id)
+    claimed = claim_attachments(attachments, owner_id=person_id)
     turn = create_turn(
         thread,
         Place(),
@@ -109,11 +109,11 @@ def create_thread_with_message(
         client_key=client_key,
         message=message,
         state=Turn.State.RECALLING if has_free else Turn.State.QUEUED,
-        images=claimed,
+        attachments=claimed,
         origin=origin,
         is_typed=is_typed,
     )
-    return PostedTurn(turn, is_new=True, images=claimed, is_only_version=True)
+    return PostedTurn(turn, is_new=True, attachments=claimed, is_only_version=True)
 
 
 @transaction.atomic
@@ -123,7 +123,7 @@ def post_message(
     author_id: uuid.UUID,
     message: str,
     client_key: uuid.UUID,
-    images: Sequence[uuid.UUID] = (),
+    attachments: Sequence[uuid.UUID] = (),
     origin: ApiOrigin | None = None,
     is_typed: bool = False,
 ) -> PostedTurn:
@@ -138,7 +138,7 @@ def post_message(
     place = find_place(thread, author_id=author_id, client_key=client_key)
     if place.existing_id is not None:
         return PostedTurn(thread.turns.get(id=place.existing_id), is_new=False)
-    claimed = claim_images(images, owner_id=author_id)
+    claimed = claim_attachments(attachments, owner_id=author_id)
     turn = create_turn(
         thread,
         place,
@@ -147,11 +147,11 @@ def post_message(
         client_key=client_key,
         message=message,
         state=Turn.State.QUEUED if place.is_busy else Turn.State.RECALLING,
-        images=claimed,
+        attachments=claimed,
         origin=origin,
         is_typed=is_typed,
     )
-    return PostedTurn(turn, is_new=True, images=claimed, is_only_version=not place.has_siblings)
+    return PostedTurn(turn, is_new=True, attachments=claimed, is_only_version=not place.has_siblings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def create_turn(
     client_key: uuid.UUID,
     message: str,
     state: Turn.State,
-    images: Sequence[Image],
+    attachments: Sequence[Attachment],
     origin: ApiOrigin | None,
     is_typed: bool = False,
     written_at: datetime | None = None,
@@ -241,8 +241,8 @@ def create_turn(
         # `auto_now_add` sets it on saving.
         turn.created_at = written_at
         Turn.objects.filter(id=turn.id).update(created_at=written_at)
-    if images:
-        turn.images.set(images)
+    if attachments:
+        turn.attachments.set(attachments)
     if thread.head_id != turn.id:
         Thread.objects.filter(id=thread.id).update(head=turn, last_message_at=now, changed_at=now)
     ensure_marker(thread, author.id)

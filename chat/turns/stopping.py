@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.answers.persistence import store_exchange
+from chat.attachments import attachments_of, delete_unreferenced
 from chat.errors import ConflictError, PermissionDeniedError
-from chat.images import delete_unreferenced, images_of
 from chat.models import Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
 from chat.threads.locks import lock_thread
@@ -47,9 +47,9 @@ def withdraw_message(turn: Turn, *, by: uuid.UUID) -> None:
     queued.children.update(parent=queued.parent_id)
     if thread.head_id == queued.id:
         Thread.objects.filter(id=thread.id).update(head=queued.parent_id)
-    images = images_of([queued])
+    attachments = attachments_of([queued])
     queued.delete()
-    delete_unreferenced(images)
+    delete_unreferenced(attachments, by=by)
 
 
 def interrupt_stale_answers() -> list[uuid.UUID]:

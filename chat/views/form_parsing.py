@@ -10,10 +10,10 @@ from chat.errors import InvalidMessageError
 from memory.api import PageRequest
 
 
-def parse_image_ids(request: PageRequest) -> list[uuid.UUID]:
-    """Return the ids of the attached images. Raises InvalidMessageError."""
+def parse_attachment_ids(request: PageRequest) -> list[uuid.UUID]:
+    """Return the ids of the attachments. Raises InvalidMessageError."""
     try:
-        return [uuid.UUID(text) for text in request.POST.getlist("image")]
+        return [uuid.UUID(text) for text in request.POST.getlist("attachment")]
     except ValueError as error:
         raise InvalidMessageError(_("This page has expired. Copy your text, reload and try again.")) from error
 

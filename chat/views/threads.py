@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, commands, services
 from chat.answers import runner
+from chat.attachments import store_attachment
 from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.models import Thread, Turn
@@ -28,7 +29,7 @@ from chat.rows.receipts import receipts_at_turns
 from chat.rows.turns import ThreadRow, thread_row, turn_rows
 from chat.threads.memory_settings import exchanges_of
 from chat.threads.read_markers import mark_read
-from chat.views.form_parsing import parse_client_key, parse_image_ids
+from chat.views.form_parsing import parse_attachment_ids, parse_client_key
 from chat.views.recall_filter import parse_filter_of_new_thread
 from memory import api as memory
 from memory.api import (
@@ -70,7 +71,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
             client_key=key,
             recall_filter=recall_filter,
             is_remembered=request.POST.get("remembered", "yes") == "yes",
-            images=parse_image_ids(request),
+            attachments=_attachment_ids(request),
             space=parse_space(request),
             is_typed=True,
         )
@@ -105,7 +106,7 @@ def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
             author_id=request.user.pk,
             message=message,
             client_key=key,
-            images=parse_image_ids(request),
+            attachments=_attachment_ids(request),
             is_typed=True,
         )
     except _COMPOSER_ERRORS as error:
@@ -146,6 +147,20 @@ def _parse_message(request: PageRequest) -> tuple[str, uuid.UUID]:
     count_message(request.user.pk)
     key = parse_client_key(request)
     return clean_text(request.POST.get("message", "")), key
+
+
+def _attachment_ids(request: PageRequest) -> list[uuid.UUID]:
+    """Return the ids of the attachments, with those of files that a form without script sends with its message.
+
+    A rejected file does not prevent sending; the next page says why.
+    """
+    ids = parse_attachment_ids(request)
+    for file in request.FILES.getlist("files"):
+        try:
+            ids.append(store_attachment(file, owner_id=request.user.pk).id)
+        except InvalidInputError as error:
+            messages.error(request, str(error))
+    return ids
 
 
 def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpResponse:
@@ -216,7 +231,7 @@ def _describe(recall_filter: RecallFilter, person_id: uuid.UUID) -> list[str]:
 
 def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
     """Return the turns to show, and the position of the next page (None: these are the latest)."""
-    turns = thread.turns.active_branch().with_image_marks().select_related("author", "stopped_by")
+    turns = thread.turns.active_branch().with_attachment_marks().select_related("author", "stopped_by")
     if start is None:
         return list(turns.order_by("-position")[:WINDOW])[::-1], None
     if until is not None:

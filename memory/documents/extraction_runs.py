@@ -124,17 +124,24 @@ class _ExtractionRun:
         return True
 
     def _read(self) -> ExtractedText:
-        conf = settings.CATO.documents
-        limits = ExtractionLimits(
-            memory_mb=conf.reader_memory_mb,
-            processor_seconds=conf.reader_processor_seconds,
-            wall_seconds=conf.reader_seconds,
-            max_characters=conf.max_characters,
-        )
         with _on_disk(self._version) as path:
             return extraction.read(
-                path, name=self._version.document.name, limits=limits, stop=lambda: not self._lease.is_held()
+                path,
+                name=self._version.document.name,
+                limits=extraction_limits(),
+                stop=lambda: not self._lease.is_held(),
             )
+
+
+def extraction_limits() -> ExtractionLimits:
+    """Return the configured limits of one extraction."""
+    conf = settings.CATO.documents
+    return ExtractionLimits(
+        memory_mb=conf.reader_memory_mb,
+        processor_seconds=conf.reader_processor_seconds,
+        wall_seconds=conf.reader_seconds,
+        max_characters=conf.max_characters,
+    )
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import unicodedata
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count as count_from
 from pathlib import PurePath
 from typing import BinaryIO, cast
 
@@ -53,14 +54,16 @@ def upload_document(
     source_path: str = "",
     metadata: Metadata | None = None,
     version_of: Document | None = None,
+    is_separate: bool = False,
 ) -> UploadResult:
     """Store a file as the next version of the document `name` in `space`; a worker extracts it after the commit.
 
     A file read from `source_path` on the server is a version of the document with that path. If another document has
     the name, more of the path is added to it. `metadata` replaces the document's metadata; None keeps it. `version_of`
     is a document that the caller has checked this person may change; without it, people only add versions to their own
-    documents. Raises InvalidInputError for an unsupported file, DocumentConflictError if the document of this name
-    belongs to someone else, and VectorStoreDisabledError.
+    documents. `is_separate`: the file becomes a document of its own, with a number after its name if that is taken.
+    Raises InvalidInputError for an unsupported file, DocumentConflictError if the document of this name belongs to
+    someone else, and VectorStoreDisabledError.
     """
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
@@ -76,7 +79,7 @@ def upload_document(
     sha256 = _digest(file)
     stored_name = default_storage.save(storage_path(DocumentVersion(), name), file)
     with stored_files.delete_file_on_rollback(stored_name), transaction.atomic():
-        document = _document(name, space, owner_id, source, source_path)
+        document = _document(name, space, owner_id, source, source_path, is_separate=is_separate)
         known = _version_with_bytes(document, sha256)
         may_change = document.owner_id == owner_id or (version_of is not None and version_of.pk == document.pk)
         if not may_change and (known is None or metadata is not None):
@@ -129,17 +132,19 @@ def _digest(file: File[bytes]) -> str:
     return sha256.hexdigest()
 
 
-def _document(name: str, space: Space, owner_id: uuid.UUID, source: str, source_path: str) -> Document:
+def _document(
+    name: str, space: Space, owner_id: uuid.UUID, source: str, source_path: str, *, is_separate: bool
+) -> Document:
     """Return the document that the file is a version of, locked; create it if there is none."""
     documents = Document.objects.select_for_update().filter(space=space, forgotten_at=None)
     if source_path and (found := documents.filter(source_path=source_path).first()) is not None:
         return found
-    for candidate in _names(name, source_path):
+    for candidate in _numbered(name, space) if is_separate else _names(name, source_path):
         document, is_new = documents.get_or_create(
             name=candidate,
             defaults={"space": space, "owner_id": owner_id, "source": source, "source_path": source_path},
         )
-        if is_new or not source_path:
+        if is_new or not (source_path or is_separate):
             return document
     raise InvalidInputError(
         _("%(name)s is the name of another document. Rename the file or its folder.") % {"name": name}
@@ -152,6 +157,16 @@ def _names(name: str, source_path: str) -> Iterator[str]:
     parts = PurePath(source_path).parts
     for count in range(name.count("/") + 2, len(parts) + 1):
         yield normalise_name("/".join(parts[-count:]))
+
+
+def _numbered(name: str, space: Space) -> Iterator[str]:
+    """Yield the name, then the name with numbers from the first that is probably free."""
+    yield name
+    path = PurePath(name)
+    taken = Document.objects.filter(space=space, forgotten_at=None, name__startswith=f"{path.stem} (").count()
+    for number in count_from(taken + 2):
+        ending = f" ({number}){path.suffix}"
+        yield name[: _MAX_NAME_LENGTH - len(ending)].removesuffix(path.suffix) + ending
 
 
 def _version_with_bytes(document: Document, sha256: str) -> DocumentVersion | None:

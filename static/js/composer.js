@@ -56,7 +56,7 @@
     if (event.detail.xhr.getResponseHeader("HX-Redirect")) return;
     turn?.remove();
     if (status >= 200 && status < 300) {
-      for (const chip of form.querySelectorAll(".chip--image")) chip.remove();
+      if (!text.startsWith("/")) document.getElementById("chips").replaceChildren();
       return;
     }
     document.querySelector(".empty-thread")?.removeAttribute("hidden");

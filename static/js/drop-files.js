@@ -1,6 +1,6 @@
-// Files that are dropped or pasted anywhere on the page are given to the upload form.
+// Files that are dropped or pasted anywhere on the page are given to the form that accepts files.
 (() => {
-  const form = document.getElementById("upload-form");
+  const form = document.querySelector("[data-accepts-files]");
   if (!form) return;
   const add = (files) => form.dispatchEvent(new CustomEvent("files-added", { detail: [...files] }));
   const hasFiles = (event) => event.dataTransfer?.types.includes("Files");

@@ -3,7 +3,6 @@
   const form = document.getElementById("upload-form");
   if (!form) return;
   const input = form.querySelector("input[type=file]");
-  const imagesForm = document.getElementById("images-form");
   const maxFiles = Number(form.dataset.maxFiles);
   const maxBytes = Number(form.dataset.maxMb) * 1_000_000;
   // The form holds the sentences, with a star for the name or the number.
@@ -37,41 +36,27 @@
       input.value = "";
       return;
     }
-    // In a thread, images belong to the message; all other files go to memory.
-    const isImage = (file) => imagesForm && imagesForm.dataset.types.split(" ").includes(file.type);
-    send(form, files.filter((file) => !isImage(file)));
-    if (imagesForm) send(imagesForm, files.filter(isImage));
-  }
-
-  function send(target, files) {
-    if (!files.length) return;
     const transfer = new DataTransfer();
     for (const file of files) transfer.items.add(file);
-    target.querySelector("input[type=file]").files = transfer.files;
-    target.requestSubmit();
+    input.files = transfer.files;
+    form.requestSubmit();
   }
 
   input.addEventListener("change", () => add([...input.files]));
   form.addEventListener("files-added", (event) => add(event.detail));
-  for (const target of [form, imagesForm].filter(Boolean)) {
-    const targetInput = target.querySelector("input[type=file]");
-    target.addEventListener("htmx:beforeRequest", () => {
-      removeSendingChips();
-      const names = [...targetInput.files].map((file) => file.name);
-      addChip(names.length === 1 ? message("sending", names[0]) : message("sendingMany", names.length), false);
-    });
-    target.addEventListener("htmx:afterRequest", (event) => {
-      removeSendingChips();
-      targetInput.value = "";
-      if (!event.detail.successful) addChip(form.dataset.sendFailed, true);
-    });
-  }
+  form.addEventListener("htmx:beforeRequest", () => {
+    removeSendingChips();
+    const names = [...input.files].map((file) => file.name);
+    addChip(names.length === 1 ? message("sending", names[0]) : message("sendingMany", names.length), false);
+  });
+  form.addEventListener("htmx:afterRequest", (event) => {
+    removeSendingChips();
+    input.value = "";
+    if (!event.detail.successful) addChip(form.dataset.sendFailed, true);
+  });
 
   // Other pages can have added files meanwhile. A list with selected rows is not reloaded.
   window.addEventListener("focus", () => {
     if (!document.querySelector("#documents :checked")) htmx.trigger(document.body, "documents-changed");
-  });
-  document.addEventListener("click", (event) => {
-    event.target.closest("[data-dismiss]")?.closest(".chip")?.remove();
   });
 })();

@@ -47,9 +47,10 @@ def chip(page: Page, name: str):
 
 
 def test_a_dropped_file_is_read_recalled_and_cited_and_its_source_leads_to_the_passage(visit, alice, endpoint, file):
-    page = visit(alice)
+    page = visit(alice, "/documents")
     drop(page, file)
     expect(chip(page, file.name)).to_contain_text("Remembered")
+    page.goto("/")
 
     endpoint.script(KEY, answer="It stays silent until midnight [1]. That is final [8].")
     begin_thread(page, "When does the buoy give up dialling for the day?")

@@ -22,7 +22,7 @@ from cato_web.accounts.export import rows as export_rows
 from cato_web.accounts.models import AuditEntry, User
 from chat import access
 from chat.export import to_json, to_markdown
-from chat.models import Image, ImportJob, Instruction, Thread, Turn
+from chat.models import Attachment, ImportJob, Instruction, Thread, Turn
 from chat.services import receipts_of
 from memory import api as memory
 from memory.api import (
@@ -58,7 +58,7 @@ account.json        the account, its choices, where it is signed in, by which ac
 threads/            each thread of this person as JSON, which Cato can import again, and as Markdown: what they said
                     there, with the answers. *.branches.json holds what was edited or answered once more
 said-elsewhere.jsonl  what they said in threads of others
-images/             the pictures that went with what they said; images.jsonl names the turns
+attachments/        the files that went with what they said; attachments.jsonl names the turns
 exchanges.jsonl     what memory keeps: of their own space all of it, of shared spaces what this person said
 notes.jsonl         the same, of what was written down by hand
 documents/          the originals that are kept, with what is known of each
@@ -144,7 +144,7 @@ def archive_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
     yield ArchiveFile(
         "said-elsewhere.jsonl", now, _lines(turns.exclude(thread__owner_id=person.pk), export_rows.of_turn)
     )
-    yield from _image_files(person, turns)
+    yield from _attached_files(person, turns)
     exchanges = _exchanges(person, spaces)
     size = 12 * (exchanges.aggregate(sum=Sum("size"))["sum"] or 0)
     is_note = Q(manual_entry=True) & ~Exists(Chunk.objects.filter(exchange=OuterRef("pk")))
@@ -217,17 +217,17 @@ def _authored_turns(person: User, spaces: SpaceIds) -> QuerySet[Turn]:
     return rows
 
 
-def _image_files(person: User, turns: QuerySet[Turn]) -> Iterator[ArchiveFile]:
-    images = Image.objects.filter(owner_id=person.pk, turns__in=turns).distinct()
+def _attached_files(person: User, turns: QuerySet[Turn]) -> Iterator[ArchiveFile]:
+    attachments = Attachment.objects.filter(owner_id=person.pk, turns__in=turns).distinct()
     entries = []
-    for number, image in enumerate((i for page in iterate_by_pk(images, _BATCH_SIZE) for i in page), start=1):
-        path = f"images/{number:05d} {_safe_name(image.name)}"
-        turn_ids = list(turns.filter(images=image).values_list("id", flat=True))
+    for number, image in enumerate((i for page in iterate_by_pk(attachments, _BATCH_SIZE) for i in page), start=1):
+        path = f"attachments/{number:05d} {_safe_name(image.name)}"
+        turn_ids = list(turns.filter(attachments=image).values_list("id", flat=True))
         exists = image.file.storage.exists(image.file.name or "")
         entries.append({"file": path if exists else None, "media_type": image.media_type, "turn_ids": turn_ids})
         if exists:
             yield ArchiveFile(path, image.created_at, _read_file(image.file), image.file.size)
-    yield ArchiveFile("images.jsonl", timezone.now(), [f"{_json(entry)}\n".encode() for entry in entries])
+    yield ArchiveFile("attachments.jsonl", timezone.now(), [f"{_json(entry)}\n".encode() for entry in entries])
 
 
 def _exchanges(person: User, spaces: SpaceIds) -> QuerySet[Exchange]:

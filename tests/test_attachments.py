@@ -11,10 +11,10 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
 from chat import access, services
+from chat.attachments import store_image
 from chat.errors import InvalidMessageError
-from chat.images import store_image
 from chat.llm.prompts import build_prompt, fit_history
-from chat.models import Image, Turn
+from chat.models import Attachment, Turn
 from memory.errors import NotFoundError
 from memory.spaces import access as spaces
 from tests.factories import PNG, PersonFactory, ago, image_of, thread, turn
@@ -27,7 +27,7 @@ JPEG = b"\xff\xd8\xff\xe0" + bytes(60)
 def turn_with_image(person, in_thread=None) -> Turn:
     thread_ = in_thread or thread(person)
     one = turn(thread_, "What is this?", "A red dot.")
-    one.images.add(image_of(person))
+    one.attachments.add(image_of(person))
     thread_.head = one
     thread_.save()
     return one
@@ -47,7 +47,7 @@ def test_an_image_is_detected_by_its_content(person, content, media_type):
 def test_a_file_that_is_no_image_is_refused_whatever_its_name(person, content):
     with pytest.raises(InvalidMessageError, match=r"key\.png is not a supported image"):
         image_of(person, "key.png", content)
-    assert not Image.objects.exists()
+    assert not Attachment.objects.exists()
 
 
 @pytest.mark.django_db
@@ -66,7 +66,7 @@ def test_the_model_receives_the_image_unchanged_and_those_of_the_previous_turns(
         history=fit_history(turns[:3], max_tokens=10_000),
         prompt_context="",
         turn=turns[3],
-        images=turns[3].images.all(),
+        attachments=turns[3].attachments.all(),
     )
 
     kinds = [type(message["content"]).__name__ for message in prompt if message["role"] == "user"]
@@ -80,10 +80,10 @@ def test_the_model_receives_the_image_unchanged_and_those_of_the_previous_turns(
 @pytest.mark.django_db
 def test_only_own_images_can_be_attached_up_to_the_limit(person, settings):
     bob = PersonFactory()
-    for images, message in (([image_of(bob).id], "An image has expired"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
+    for images, message in (([image_of(bob).id], "An attachment has expired"), ([uuid.uuid4()] * 9, "At most 8 files")):
         with pytest.raises(InvalidMessageError, match=message):
             services.post_message(
-                thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), images=images
+                thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), attachments=images
             )
 
 
@@ -94,33 +94,33 @@ def test_only_readers_of_the_thread_can_open_its_images(person):
     shared.thread.space = spaces.team_space()
     shared.thread.save()
 
-    assert access.get_image(person.id, unsent.id)
-    assert access.get_image(bob.id, shared.images.get().id)
-    for image in (unsent, own.images.get()):
+    assert access.get_attachment(person.id, unsent.id)
+    assert access.get_attachment(bob.id, shared.attachments.get().id)
+    for image in (unsent, own.attachments.get()):
         with pytest.raises(NotFoundError):
-            access.get_image(bob.id, image.id)
+            access.get_attachment(bob.id, image.id)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_an_image_is_deleted_with_the_last_turn_that_contains_it(person):
     one = turn_with_image(person)
-    image = one.images.get()
+    image = one.attachments.get()
     fork = services.fork_thread(one, person_id=person.id)
     services.delete_last_turns(one.thread, 1, by=person.id)
     assert default_storage.exists(image.file.name)
 
     services.delete_last_turns(fork, 1, by=person.id)
-    assert not Image.objects.exists()
+    assert not Attachment.objects.exists()
     assert not default_storage.exists(image.file.name)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_an_image_that_was_never_sent_is_deleted_later(person):
-    old, young, sent = image_of(person), image_of(person), turn_with_image(person).images.get()
-    Image.objects.exclude(id=young.id).update(created_at=ago(days=3))
+    old, young, sent = image_of(person), image_of(person), turn_with_image(person).attachments.get()
+    Attachment.objects.exclude(id=young.id).update(created_at=ago(days=3))
 
-    assert services.delete_unsent_images() == 1
-    assert set(Image.objects.values_list("id", flat=True)) == {young.id, sent.id}
+    assert services.delete_unsent_attachments() == 1
+    assert set(Attachment.objects.values_list("id", flat=True)) == {young.id, sent.id}
     assert not default_storage.exists(old.file.name)
 
 
@@ -129,38 +129,38 @@ def test_an_edited_message_keeps_its_images(person):
     one = turn_with_image(person)
     edited = services.edit_message(one, person_id=person.id, message="And this?", client_key=uuid.uuid4()).posted.turn
 
-    assert list(edited.images.all()) == list(one.images.all())
+    assert list(edited.attachments.all()) == list(one.attachments.all())
 
 
 def add_image(client) -> str:
-    page = client.post("/images", files={"images": ("key.png", PNG, "image/png")}, htmx=True).text
-    return re.search(r'name="image" value="([0-9a-f-]+)"', page)[1]
+    page = client.post("/attachments", files={"attachments": ("key.png", PNG, "image/png")}, htmx=True).text
+    return re.search(r'name="attachment"\s+value="([0-9a-f-]+)"', page)[1]
 
 
 def test_an_image_is_sent_and_shown(alice, bob, endpoint):
     endpoint.script(KEY, answer="A red dot.")
     thread_id = alice.send_message("Hello")
     wait_for(lambda: "A red dot." in alice.thread_page(thread_id), "the first answer")
-    image_id = add_image(alice)
+    attachment_id = add_image(alice)
     endpoint.clear(KEY)
-    sent = {"message": "What is this?", "client_key": str(uuid.uuid4()), "image": image_id}
+    sent = {"message": "What is this?", "client_key": str(uuid.uuid4()), "attachment": attachment_id}
     alice.post(f"/t/{thread_id}/say", sent)
 
     requests = wait_for(lambda: endpoint.requests(KEY), "the model to be asked")
     assert requests[0]["messages"][-1]["content"][1]["type"] == "image_url"
-    assert f'src="/images/{image_id}"' in alice.thread_page(thread_id)
-    response = alice.get(f"/images/{image_id}")
+    assert f'src="/attachments/{attachment_id}"' in alice.thread_page(thread_id)
+    response = alice.get(f"/attachments/{attachment_id}")
     assert (response.content, response.headers["content-type"]) == (PNG, "image/png")
     assert response.headers["content-security-policy"] == "sandbox; default-src 'none'"
     assert response.headers["cross-origin-resource-policy"] == "same-origin"
     assert response.headers["x-content-type-options"] == "nosniff"
-    assert bob.get(f"/images/{image_id}").status_code == 404
+    assert bob.get(f"/attachments/{attachment_id}").status_code == 404
 
 
 def test_a_model_without_image_support_answers_without_it_and_the_turn_reports_it(alice, endpoint):
     endpoint.script(KEY, answer="I cannot see it.", mode="blind")
-    image_id = add_image(alice)
-    data = {"message": "What is this?", "client_key": str(uuid.uuid4()), "image": image_id}
+    attachment_id = add_image(alice)
+    data = {"message": "What is this?", "client_key": str(uuid.uuid4()), "attachment": attachment_id}
     thread_id = alice.post("/", data).headers["location"].split("/")[-1]
 
     page = wait_for(lambda: (p := alice.thread_page(thread_id)) and "I cannot see it." in p and p, "the answer")

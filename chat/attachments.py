@@ -1,0 +1,157 @@
+"""Files of messages: stored before the message is sent, and deleted with the last turn that has them."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.files import File
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.errors import InvalidMessageError
+from chat.models import ATTACHMENTS, Attachment, Thread, Turn
+from memory import api as memory
+from memory.api import InvalidInputError, clean_text, format_number
+
+log = logging.getLogger(__name__)
+
+# Detected by their first bytes, as is WebP. Models accept these four types, and browsers show them without running code.
+_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+_MAX_NAME_LENGTH = 200
+_UNSENT_MAX_AGE = timedelta(days=2)
+_BATCH_SIZE = 200
+
+
+def store_attachment(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
+    """Store an uploaded image, or a document with its text. Raises a CatoError if it is neither, or too large."""
+    if _media_type(file):
+        return store_image(file, owner_id=owner_id)
+    name = memory.normalise_name(file.name or "")[-_MAX_NAME_LENGTH:]
+    text = memory.extract_text(file, name=name)
+    return _store(Attachment(owner_id=owner_id, name=name, text=text), file)
+
+
+def store_image(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
+    """Store an uploaded image. Raises InvalidMessageError if it is not an image or too large."""
+    name = clean_text(file.name or "").strip()[-_MAX_NAME_LENGTH:] or _("Picture")
+    limit = settings.CATO.chat.max_image_mb
+    if file.size > limit * 1_000_000:
+        sentence = _("%(name)s has %(size)s MB; a picture may have %(most)s (chat.max_image_mb).")
+        raise InvalidMessageError(
+            sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": limit}
+        )
+    media_type = _media_type(file)
+    if not media_type:
+        raise InvalidMessageError(_("%(name)s is not a supported image (PNG, JPEG, GIF, WebP).") % {"name": name})
+    return _store(Attachment(owner_id=owner_id, name=name, media_type=media_type), file)
+
+
+def claim_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Attachment, ...]:
+    """Return this person's attachments with these ids. Raises InvalidMessageError if they are too many or one is missing."""
+    limit = settings.CATO.chat.max_images
+    if len(ids) > limit:
+        sentence = _("At most %(most)s files go with one message, not %(count)s (chat.max_images).")
+        raise InvalidMessageError(sentence % {"most": limit, "count": len(ids)})
+    attachments = tuple(Attachment.objects.filter(id__in=ids, owner_id=owner_id)) if ids else ()
+    if len(attachments) != len(set(ids)):
+        raise InvalidMessageError(_("An attachment has expired. Remove it and attach it again."))
+    return attachments
+
+
+def store_documents(turn: Turn, attachments: Iterable[Attachment]) -> None:
+    """Store the attached documents in the space of the turn's thread, in the transaction that stores its exchange.
+
+    A file that was already stored, with another version of the turn, stays as it is.
+    """
+    ids = [attachment.id for attachment in attachments if not attachment.is_image]
+    new = Attachment.objects.select_for_update().filter(id__in=ids, document_id=None) if ids else ()
+    for attachment in new:
+        try:
+            with attachment.file.open() as file, transaction.atomic():
+                upload = memory.upload_document(
+                    file,
+                    name=attachment.name,
+                    space=turn.thread.space,
+                    owner_id=attachment.owner_id,
+                    source="upload",
+                    is_separate=True,
+                )
+        except (FileNotFoundError, InvalidInputError) as error:
+            # The answer is complete all the same, and the file is still part of the message.
+            log.warning("an attachment was not stored as a document: %s", type(error).__name__)
+            continue
+        Attachment.objects.filter(id=attachment.id).update(
+            document_id=upload.version.document_id, thread_id=turn.thread_id
+        )
+
+
+def forget_documents_of(exchange_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> None:
+    """Forget the documents attached to the messages of these exchanges; the files stay with the turns that are shown."""
+    rows = Attachment.objects.filter(turns__exchange_id__in=list(exchange_ids), thread_id=F("turns__thread_id"))
+    ids = {row.document_id for row in rows if row.document_id}
+    if ids:
+        memory.forget_documents(ids, by=by)
+
+
+def move_documents_of(thread: Thread, *, to: memory.Space, by: uuid.UUID) -> None:
+    """Move the documents that were stored with turns of the thread. Raises InvalidInputError while one is being read."""
+    ids = Attachment.objects.filter(thread_id=thread.id).values_list("document_id", flat=True)
+    for document in memory.Document.objects.filter(id__in=list(ids), forgotten_at=None):
+        memory.move_document(document, to=to, by=by)
+
+
+def clear_texts(document_ids: Iterable[uuid.UUID]) -> None:
+    """Clear the texts of the attachments whose documents were forgotten: they enter no prompt any more."""
+    Attachment.objects.filter(document_id__in=list(document_ids)).update(text="")
+
+
+def delete_unreferenced(attachments: Iterable[Attachment], *, by: uuid.UUID | None = None) -> int:
+    """Delete those of the attachments that no turn has, with their files and documents; return their number.
+
+    `by` is the person who deleted the turns; None: the attachments were never sent.
+    """
+    unreferenced = [attachment for attachment in attachments if not attachment.turns.exists()]
+    documents = [attachment.document_id for attachment in unreferenced if attachment.document_id]
+    if documents and by is not None:
+        memory.forget_documents(documents, by=by)
+    for attachment in unreferenced:
+        memory.delete_after_commit(attachment.file.name)
+        attachment.delete()
+    return len(unreferenced)
+
+
+def delete_unsent_attachments() -> int:
+    """Delete a batch of attachments that were not sent within two days; return their number."""
+    unsent = Attachment.objects.filter(turns=None, created_at__lt=timezone.now() - _UNSENT_MAX_AGE)
+    return delete_unreferenced(unsent[:_BATCH_SIZE])
+
+
+def delete_orphaned_attachments(*, dry_run: bool = False) -> int:
+    """Delete stored files to which no attachment refers; return their number."""
+    return memory.delete_orphaned_files(Attachment, "file", folder=ATTACHMENTS, dry_run=dry_run)
+
+
+def attachments_of(turns: Iterable[Turn]) -> list[Attachment]:
+    """Return the attachments of these turns."""
+    return list(Attachment.objects.filter(turns__in=[turn.id for turn in turns]).distinct())
+
+
+def _store(attachment: Attachment, file: File[bytes]) -> Attachment:
+    attachment.file.save(attachment.name, file, save=False)
+    with memory.delete_file_on_rollback(str(attachment.file.name)):
+        attachment.save(force_insert=True)
+    return attachment
+
+
+def _media_type(file: File[bytes]) -> str:
+    head = file.read(12)
+    file.seek(0)
+    if head[:4] == b"RIFF" and head[8:] == b"WEBP":
+        return "image/webp"
+    return next((kind for signature, kind in _SIGNATURES.items() if head.startswith(signature)), "")

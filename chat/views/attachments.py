@@ -1,0 +1,46 @@
+"""Upload and download of attachments of messages."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import FileResponse, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from chat import access
+from chat.attachments import store_attachment
+from memory.api import InvalidInputError, NotFoundError, PageRequest, confine_download
+
+
+@require_POST
+def attachments(request: PageRequest) -> HttpResponse:
+    """Store uploaded files and return a chip for each."""
+    chips: list[dict[str, object]] = []
+    for file in request.FILES.getlist("attachments"):
+        try:
+            chips.append({"attachment": store_attachment(file, owner_id=request.user.pk)})
+        except InvalidInputError as error:
+            chips.append({"error": str(error)})
+    return render(request, "chat/_attachment_chips.html", {"chips": chips})
+
+
+@require_GET
+def attachment(request: PageRequest, attachment_id: uuid.UUID) -> FileResponse:
+    """Return the file: an image to be shown, any other file to be downloaded."""
+    attachment = access.get_attachment(request.user.pk, attachment_id)
+    try:
+        file = attachment.file.open()
+    except FileNotFoundError as error:
+        raise NotFoundError from error
+    if attachment.is_image:
+        response = FileResponse(file, content_type=attachment.media_type)
+        # An image never changes, and a person who loses access has already seen it.
+        response["Cache-Control"] = "private, max-age=86400, immutable"
+    else:
+        response = FileResponse(
+            file, content_type="application/octet-stream", as_attachment=True, filename=attachment.name
+        )
+        response["Cache-Control"] = "private, no-store"
+    confine_download(response)
+    return response

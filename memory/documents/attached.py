@@ -1,0 +1,43 @@
+"""Extract the text of a file at once, for the message that it is attached to."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+
+from django.core.files import File
+from django.utils.translation import gettext as _
+
+from memory.documents import extraction
+from memory.documents.extraction_runs import extraction_limits
+from memory.documents.uploads import validate_size
+from memory.errors import ExtractionError, InvalidInputError
+from memory.utils.formatting import error_text
+
+# What passages are chosen from. The index has the whole file.
+_MAX_CHARACTERS = 1_000_000
+# Extraction takes a processor each; further uploads wait, and pages stay fast.
+_extractions = threading.BoundedSemaphore(2)
+
+
+def extract_text(file: File[bytes], *, name: str) -> str:
+    """Return the beginning of the file's text. Raises InvalidInputError if it is too large, unsupported or unreadable.
+
+    Blocks until a child process has read the file.
+    """
+    validate_size(name, file.size)
+    try:
+        with tempfile.NamedTemporaryFile(prefix="cato-") as copy:
+            for chunk in file.chunks():
+                copy.write(chunk)
+            copy.flush()
+            with _extractions:
+                extracted = extraction.read(Path(copy.name), name=name, limits=extraction_limits())
+    except ExtractionError as error:
+        raise InvalidInputError(f"{name}: {error_text(error)}") from error
+    finally:
+        file.seek(0)
+    if not extracted.text.strip():
+        raise InvalidInputError(_("%(name)s has no text.") % {"name": name})
+    return extracted.text[:_MAX_CHARACTERS]

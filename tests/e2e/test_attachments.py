@@ -1,0 +1,117 @@
+"""Attachments in the composer: chips with progress, removal, rejected files, and messages that wait for an upload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn
+from tests.e2e.test_documents import chip, drop
+
+VALVE = "# Valve\n\nThe valve of the press opens at 4.2 bar.\n"
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    path = tmp_path / "Valve.md"
+    path.write_text(VALVE)
+    return path
+
+
+def composer(page: Page):
+    return page.get_by_label("Message", exact=True)
+
+
+def choose(page: Page, *paths: Path) -> None:
+    page.locator("#files").set_input_files(list(paths))
+
+
+def test_a_chosen_file_is_part_of_the_turn_after_a_reload_and_in_the_prompt(visit, alice, endpoint, file):
+    page = visit(alice)
+    choose(page, file)
+    expect(page.locator(".chip--attached")).to_have_text("Valve.md", use_inner_text=True)
+    begin_thread(page, "At what pressure does it open?")
+
+    expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
+    expect(page.locator("#chips .chip")).to_have_count(0)
+    assert "opens at 4.2 bar" in endpoint.requests(KEY)[-1]["messages"][-1]["content"]
+    page.reload()
+    with page.expect_download() as download:
+        turn(page).get_by_role("link", name="Valve.md").click()
+    assert download.value.path().read_text() == VALVE
+
+
+def test_a_dropped_file_goes_with_the_next_message_of_a_thread(visit, alice, file):
+    page = visit(alice)
+    begin_thread(page, "First")
+    drop(page, file)
+    expect(page.locator("#attachment-status")).to_have_text("Attached Valve.md")
+    send_message(page, "At what pressure?")
+
+    expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
+    expect(page.locator("#chips .chip")).to_have_count(0)
+
+
+def test_backspace_in_an_empty_box_removes_the_last_chip_and_announces_it(visit, alice, file, tmp_path):
+    other = tmp_path / "Seal.md"
+    other.write_text("The seal is made of copper.")
+    page = visit(alice)
+    choose(page, file)
+    expect(page.locator("#attachment-status")).to_have_text("Attached Valve.md")
+    choose(page, other)
+    expect(page.locator("#attachment-status")).to_have_text("Attached Seal.md")
+    composer(page).fill("x")
+    composer(page).press("Backspace")
+    expect(page.locator(".chip--attached")).to_have_count(2)
+    composer(page).press("Backspace")
+
+    expect(page.locator("#attachment-status")).to_have_text("Removed Seal.md")
+    expect(chip(page, "Valve.md")).to_be_visible()
+    page.get_by_role("button", name="Remove Valve.md").click()
+    expect(page.locator("#chips .chip")).to_have_count(0)
+    expect(composer(page)).to_be_focused()
+
+
+def test_a_rejected_file_does_not_prevent_sending(visit, alice, file, tmp_path):
+    archive = tmp_path / "raw.zip"
+    archive.write_bytes(b"PK\x03\x04" + bytes(60))
+    page = visit(alice)
+    choose(page, archive, file)
+    expect(page.locator(".chip--attached")).to_be_visible()
+    expect(page.locator("#chips .chip--failed")).to_contain_text("raw.zip")
+    begin_thread(page, "At what pressure?")
+
+    expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
+    expect(turn(page).get_by_text("raw.zip")).to_have_count(0)
+
+
+def test_a_message_waits_for_its_upload_and_escape_withdraws_it(visit, alice, file):
+    page = visit(alice)
+    begin_thread(page, "First")
+    held: list[Route] = []
+    page.route("**/attachments", held.append)
+    choose(page, file)
+    send_message(page, "At what pressure?")
+    waiting = page.get_by_text("Will be sent when Valve.md is uploaded.")
+    expect(waiting).to_be_visible()
+    composer(page).press("Escape")
+    expect(waiting).to_have_count(0)
+    expect(composer(page)).to_have_value("At what pressure?")
+
+    composer(page).press("Enter")
+    expect(waiting).to_be_visible()
+    expect(page.locator("article.turn")).to_have_count(1)
+    held[0].continue_()
+    expect(page.locator("article.turn")).to_have_count(2)
+    expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
+
+
+def test_without_script_the_form_sends_the_files_with_its_message(visit, alice, file):
+    page = visit(alice, java_script_enabled=False)
+    page.locator("#files").set_input_files(file)
+    composer(page).fill("At what pressure?")
+    page.get_by_role("button", name="Send").click()
+
+    expect(page.locator("article.turn").get_by_role("link", name="Valve.md")).to_be_visible()
