@@ -10,7 +10,6 @@ from datetime import timedelta
 from django.conf import settings
 from django.core.files import File
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -53,7 +52,10 @@ def store_image(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
 
 
 def claim_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Attachment, ...]:
-    """Return this person's attachments with these ids. Raises InvalidMessageError if they are too many or one is missing."""
+    """Return this person's attachments with these ids.
+
+    Raises InvalidMessageError if they are too many or one is missing.
+    """
     limit = settings.CATO.chat.max_images
     if len(ids) > limit:
         sentence = _("At most %(most)s files go with one message, not %(count)s (chat.max_images).")
@@ -64,13 +66,25 @@ def claim_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple
     return attachments
 
 
+def add_attachments(turn: Turn, attachments: Sequence[Attachment]) -> None:
+    """Make the attachments part of the turn's message; the first thread in which one is sent stays its own."""
+    if not attachments:
+        return
+    turn.attachments.set(attachments)
+    new = Attachment.objects.filter(id__in=[row.id for row in attachments], thread_id=None)
+    new.update(thread_id=turn.thread_id)
+
+
 def store_documents(turn: Turn, attachments: Iterable[Attachment]) -> None:
     """Store the attached documents in the space of the turn's thread, in the transaction that stores its exchange.
 
-    A file that was already stored, with another version of the turn, stays as it is.
+    A file that was already stored, with another version of the turn, stays as it is. So does one that was first sent in
+    another thread, from which this turn or its message was copied.
     """
     ids = [attachment.id for attachment in attachments if not attachment.is_image]
-    new = Attachment.objects.select_for_update().filter(id__in=ids, document_id=None) if ids else ()
+    if not ids:
+        return
+    new = Attachment.objects.select_for_update().filter(id__in=ids, document_id=None, thread_id=turn.thread_id)
     for attachment in new:
         try:
             with attachment.file.open() as file, transaction.atomic():
@@ -86,43 +100,53 @@ def store_documents(turn: Turn, attachments: Iterable[Attachment]) -> None:
             # The answer is complete all the same, and the file is still part of the message.
             log.warning("an attachment was not stored as a document: %s", type(error).__name__)
             continue
-        Attachment.objects.filter(id=attachment.id).update(
-            document_id=upload.version.document_id, thread_id=turn.thread_id
-        )
+        Attachment.objects.filter(id=attachment.id).update(document_id=upload.version.document_id)
 
 
-def forget_documents_of(exchange_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> None:
-    """Forget the documents attached to the messages of these exchanges; the files stay with the turns that are shown."""
-    rows = Attachment.objects.filter(turns__exchange_id__in=list(exchange_ids), thread_id=F("turns__thread_id"))
-    ids = {row.document_id for row in rows if row.document_id}
-    if ids:
-        memory.forget_documents(ids, by=by)
+def forget_attachments(turns: Sequence[Turn], *, by: uuid.UUID) -> set[uuid.UUID]:
+    """Delete the attachments of forgotten turns with their files and documents; return the ids of all turns that had one.
+
+    An attachment that was first sent in another thread is only removed from these turns: they are copies.
+    """
+    attachments = attachments_of(turns)
+    had_one = set(Turn.objects.filter(attachments__in=attachments).values_list("id", flat=True))
+    threads = {turn.thread_id for turn in turns}
+    _delete([row for row in attachments if row.thread_id in threads], by=by)
+    Turn.attachments.through.objects.filter(turn_id__in=[turn.id for turn in turns]).delete()
+    delete_unreferenced([row for row in attachments if row.thread_id not in threads], by=by)
+    return had_one
+
+
+def delete_attachments_of_documents(document_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
+    """Delete the attachments whose documents were forgotten; return the ids of the turns that had one."""
+    attachments = list(Attachment.objects.filter(document_id__in=list(document_ids)))
+    had_one = set(Turn.objects.filter(attachments__in=attachments).values_list("id", flat=True))
+    _delete(attachments, by=None)
+    return had_one
 
 
 def move_documents_of(thread: Thread, *, to: memory.Space, by: uuid.UUID) -> None:
     """Move the documents that were stored with turns of the thread. Raises InvalidInputError while one is being read."""
-    ids = Attachment.objects.filter(thread_id=thread.id).values_list("document_id", flat=True)
+    ids = Attachment.objects.filter(thread_id=thread.id).exclude(document_id=None).values_list("document_id", flat=True)
     for document in memory.Document.objects.filter(id__in=list(ids), forgotten_at=None):
-        memory.move_document(document, to=to, by=by)
-
-
-def clear_texts(document_ids: Iterable[uuid.UUID]) -> None:
-    """Clear the texts of the attachments whose documents were forgotten: they enter no prompt any more."""
-    Attachment.objects.filter(document_id__in=list(document_ids)).update(text="")
+        if memory.is_being_read(document):
+            sentence = _("%(name)s is still being read. Move the thread when the file is in memory.")
+            raise InvalidInputError(sentence % {"name": document.name})
+        memory.move_document(document, to=to, by=by, is_separate=True)
 
 
 def delete_unreferenced(attachments: Iterable[Attachment], *, by: uuid.UUID | None = None) -> int:
     """Delete those of the attachments that no turn has, with their files and documents; return their number.
 
-    `by` is the person who deleted the turns; None: the attachments were never sent.
+    A document is also forgotten if only copies of its turns in other threads are left. `by` is the person who deleted
+    the turns; None: the attachments were never sent.
     """
-    unreferenced = [attachment for attachment in attachments if not attachment.turns.exists()]
-    documents = [attachment.document_id for attachment in unreferenced if attachment.document_id]
-    if documents and by is not None:
-        memory.forget_documents(documents, by=by)
-    for attachment in unreferenced:
-        memory.delete_after_commit(attachment.file.name)
-        attachment.delete()
+    rows = list(attachments)
+    unreferenced = [row for row in rows if not row.turns.exists()]
+    _delete(unreferenced, by=by)
+    copied = [row for row in rows if row not in unreferenced and not row.turns.filter(thread_id=row.thread_id).exists()]
+    if by is not None:
+        memory.forget_documents([row.document_id for row in copied if row.document_id], by=by)
     return len(unreferenced)
 
 
@@ -140,6 +164,16 @@ def delete_orphaned_attachments(*, dry_run: bool = False) -> int:
 def attachments_of(turns: Iterable[Turn]) -> list[Attachment]:
     """Return the attachments of these turns."""
     return list(Attachment.objects.filter(turns__in=[turn.id for turn in turns]).distinct())
+
+
+def _delete(attachments: Sequence[Attachment], *, by: uuid.UUID | None) -> None:
+    """Delete the attachments with their files and, if `by` is a person, with their documents."""
+    documents = [row.document_id for row in attachments if row.document_id]
+    if documents and by is not None:
+        memory.forget_documents(documents, by=by)
+    for row in attachments:
+        memory.delete_after_commit(row.file.name)
+        row.delete()
 
 
 def _store(attachment: Attachment, file: File[bytes]) -> Attachment:

@@ -130,12 +130,12 @@ class Attachment(models.Model):
     file = models.FileField(upload_to=place_of_attachment, max_length=120)
     name = models.CharField(max_length=200)
     media_type = models.CharField(max_length=20, blank=True, help_text="of an image; empty: a document")
-    text = models.TextField(
-        blank=True, help_text="beginning of a document's text, for prompts; empty: an image, or forgotten"
-    )
+    text = models.TextField(blank=True, help_text="beginning of a document's text, for prompts; empty: an image")
     document_id = models.UUIDField(null=True, db_index=True, help_text="its document in memory")
     thread_id = models.UUIDField(
-        null=True, db_index=True, help_text="thread with which its document is moved and forgotten; forks do neither"
+        null=True,
+        db_index=True,
+        help_text="first thread in which it was sent: it is stored, moved and forgotten there, not in copies",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

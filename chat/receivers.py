@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.dispatch import receiver
 
-from chat.attachments import clear_texts, forget_documents_of
+from chat.attachments import delete_attachments_of_documents, forget_attachments
 from chat.instructions.editing import delete_forgotten
 from chat.models import Turn
 from chat.realtime import frames
@@ -26,19 +26,22 @@ def on_exchanges_indexed(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
 
 @receiver(signals.exchanges_forgotten)
 def on_exchanges_forgotten(exchange_ids: list[uuid.UUID], by: uuid.UUID, **kwargs: Any) -> None:
-    """Delete the instructions and forget the documents of forgotten messages; update their turns and those for which they were recalled."""
+    """Delete the instructions and attachments of forgotten messages; update the turns that had or recalled them."""
     delete_forgotten()
-    forget_documents_of(exchange_ids, by=by)
+    forgotten = _turns_of(exchange_ids)
+    had_attachment = forget_attachments(list(forgotten), by=by)
     used_in = RecallLogEntry.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
-    turns = _turns_of(exchange_ids) | Turn.objects.filter(id__in=used_in)
+    turns = forgotten | Turn.objects.filter(Q(id__in=used_in) | Q(id__in=had_attachment))
     for turn_id in _bump_revisions(turns):
         publish(frames.turn(turn_id))
 
 
 @receiver(signals.documents_deleted)
 def on_documents_deleted(document_ids: list[uuid.UUID], **kwargs: Any) -> None:
-    """Keep the texts of forgotten documents out of prompts."""
-    clear_texts(document_ids)
+    """Delete the attachments whose documents were forgotten, and update the turns that had them."""
+    had_attachment = delete_attachments_of_documents(document_ids)
+    for turn_id in _bump_revisions(Turn.objects.filter(id__in=had_attachment)):
+        publish(frames.turn(turn_id))
 
 
 def _turns_of(exchange_ids: list[uuid.UUID]) -> QuerySet[Turn]:

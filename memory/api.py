@@ -54,7 +54,7 @@ from memory.exchanges.forgetting import (
     receipt_for,
 )
 from memory.exchanges.lifecycle import NewExchange, activate, deactivate, remember, remember_many, set_metadata
-from memory.exchanges.moving import move_document, move_thread
+from memory.exchanges.moving import is_being_read, move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
 from memory.exchanges.states import MemoryState, memory_states, states_of

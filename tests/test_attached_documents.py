@@ -10,14 +10,15 @@ from django.core.files.storage import default_storage
 
 from chat import access, services
 from chat.answers.persistence import store_exchange
-from chat.attachments import store_attachment
+from chat.attachments import add_attachments, store_attachment
 from chat.export import to_json, to_markdown
-from chat.models import Attachment, Turn
+from chat.models import Attachment, Thread, Turn
+from memory.documents.deletion import forget_documents
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion
 from memory.retrieval.attached_context import build_attached_context, choose_passages
 from memory.spaces import access as spaces
-from tests.factories import PersonFactory, thread, turn
+from tests.factories import PersonFactory, ago, thread, turn
 from tests.server import wait_for
 
 KEY = "cato"
@@ -30,7 +31,7 @@ def document_of(person, name="Valve.md", content=NOTE) -> Attachment:
 
 def turn_with_document(person, in_thread=None, **file) -> Turn:
     one = turn(in_thread or thread(person), "At what pressure?", "At 4.2 bar.")
-    one.attachments.add(document_of(person, **file))
+    add_attachments(one, [document_of(person, **file)])
     return one
 
 
@@ -118,14 +119,70 @@ def test_a_thread_not_saved_to_memory_keeps_its_documents_out_of_it(person):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_forgetting_the_turn_forgets_its_document_and_keeps_it_out_of_prompts(person):
+def test_forgetting_the_turn_deletes_its_file_for_everybody_and_forgets_its_document(person):
     one = turn_with_document(person)
     store_exchange(one)
     one.refresh_from_db()
+    attachment = one.attachments.get()
+    edited = turn(one.thread, "At what pressure, then?", "At 4.2 bar.")
+    add_attachments(edited, [attachment])
+    fork = services.fork_thread(one, person_id=person.id)
+    assert fork.turns.get().attachments.exists()
     services.forget_exchange(person.id, one.exchange_id, is_administrator=False)
 
     assert Document.objects.get().forgotten_at
-    assert one.attachments.get().text == ""
+    assert not Turn.attachments.through.objects.exists()
+    assert not default_storage.exists(attachment.file.name)
+    with pytest.raises(NotFoundError):
+        access.get_attachment(person.id, attachment.id)
+    assert "Valve.md" not in "".join(to_json(one.thread, [one]))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_forgetting_everywhere_deletes_the_file_from_versions_with_another_text(person):
+    one = turn_with_document(person)
+    store_exchange(one)
+    one.refresh_from_db()
+    add_attachments(turn(one.thread, "At what pressure, then?", "At 4.2 bar."), [one.attachments.get()])
+    services.forget_everywhere(person.id, one.exchange_id, is_administrator=False, with_answers=False)
+
+    assert Document.objects.get().forgotten_at
+    assert not Attachment.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_forgetting_the_document_deletes_the_file_from_its_turn(person):
+    one = turn_with_document(person)
+    store_exchange(one)
+    path = one.attachments.get().file.name
+    forget_documents([Document.objects.get().id], by=person.id)
+
+    assert not one.attachments.exists()
+    assert not default_storage.exists(path)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_a_thread_forgets_the_document_although_a_fork_has_its_turn(person):
+    one = turn_with_document(person)
+    store_exchange(one)
+    services.fork_thread(one, person_id=person.id)
+    services.delete_thread(one.thread)
+    Thread.objects.exclude(deleted_at=None).update(deleted_at=ago(hours=1))
+    services.purge_deleted()
+
+    assert Document.objects.get().forgotten_at
+    assert not Attachment.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_copied_message_does_not_store_the_file_in_the_space_of_the_fork(person):
+    one = turn_with_document(person)
+    fork = services.fork_thread(one, person_id=person.id)
+    again = turn(fork, "At what pressure?", "At 4.2 bar.")
+    add_attachments(again, list(one.attachments.all()))
+    store_exchange(again)
+
+    assert not Document.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -134,12 +191,14 @@ def test_forgetting_a_turn_of_a_fork_leaves_the_document_of_the_original(person)
     store_exchange(one)
     fork = services.fork_thread(one, person_id=person.id)
     again = turn(fork, "At what pressure?", "At 4.2 bar.")
-    again.attachments.set(one.attachments.all())
+    add_attachments(again, list(one.attachments.all()))
     store_exchange(again)
     again.refresh_from_db()
     services.forget_exchange(person.id, again.exchange_id, is_administrator=False)
 
     assert Document.objects.get().forgotten_at is None
+    assert one.attachments.exists()
+    assert not again.attachments.exists()
 
 
 @pytest.mark.django_db
@@ -150,6 +209,29 @@ def test_a_moved_thread_takes_its_documents_along(person):
     services.move_thread(one.thread, to=spaces.team_space(), by=person.id)
 
     assert Document.objects.get().space == spaces.team_space()
+
+
+@pytest.mark.django_db
+def test_a_moved_document_gets_a_number_if_its_name_is_taken(person):
+    for space in (spaces.team_space(), None):
+        one = turn_with_document(person)
+        if space is not None:
+            one.thread.space = space
+            one.thread.save()
+        store_exchange(one)
+    DocumentVersion.objects.update(stage=DocumentVersion.Stage.READY)
+    services.move_thread(one.thread, to=spaces.team_space(), by=person.id)
+
+    names = Document.objects.filter(space=spaces.team_space()).values_list("name", flat=True)
+    assert sorted(names) == ["Valve (2).md", "Valve.md"]
+
+
+@pytest.mark.django_db
+def test_a_thread_is_not_moved_while_its_document_is_being_read(person):
+    one = turn_with_document(person)
+    store_exchange(one)
+    with pytest.raises(InvalidInputError, match=r"Valve.md is still being read. Move the thread when"):
+        services.move_thread(one.thread, to=spaces.team_space(), by=person.id)
 
 
 @pytest.mark.django_db(transaction=True)

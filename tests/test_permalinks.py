@@ -64,7 +64,7 @@ def test_the_confirmation_explains_that_the_turn_keeps_its_text(memory, client, 
         source: client.get(reverse("forget_exchange", args=[row.id])).content.decode()
         for source, row in (("chat", stored), ("note", note), ("passage", passage))
     }
-    assert "The text stays in the thread." in questions["chat"]
+    assert "The text stays in the thread. Attached files are deleted." in questions["chat"]
     assert "stays in the original file" in questions["passage"]
     assert "Its text is deleted" in questions["note"]
     assert "thread." not in questions["note"].split('class="button-row"')[0].split("<h2>")[-1]

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             "attachment",
             "text",
             models.TextField(
-                blank=True, help_text="beginning of a document's text, for prompts; empty: an image, or forgotten"
+                blank=True, help_text="beginning of a document's text, for prompts; empty: an image"
             ),
         ),
         migrations.AddField(
@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
             "thread_id",
             models.UUIDField(
                 db_index=True,
-                help_text="thread with which its document is moved and forgotten; forks do neither",
+                help_text="first thread in which it was sent: it is stored, moved and forgotten there, not in copies",
                 null=True,
             ),
         ),

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat import access
-from chat.attachments import attachments_of, delete_unreferenced
+from chat.attachments import forget_attachments
 from chat.errors import ThreadBusyError
 from chat.models import Receipt, Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
@@ -166,9 +166,7 @@ def _delete_titles(threads: Iterable[Thread], turns: Iterable[Turn]) -> None:
 def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
     """Delete what was written, attached, answered and recalled in these turns; the turns stay, as the history of their threads."""
     ids = [turn.id for turn in turns]
-    attachments = attachments_of(turns)
-    Turn.attachments.through.objects.filter(turn_id__in=ids).delete()
-    delete_unreferenced(attachments, by=by)
+    forget_attachments(turns, by=by)
     memory.delete_recall_log(ids)
     # Complete: an answer that ended early could be retried or resumed.
     Turn.objects.filter(id__in=ids).update(

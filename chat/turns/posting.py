@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.attachments import claim_attachments
+from chat.attachments import add_attachments, claim_attachments
 from chat.errors import ConflictError, InvalidMessageError
 from chat.models import Attachment, Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_link_changed
@@ -241,8 +241,7 @@ def create_turn(
         # `auto_now_add` sets it on saving.
         turn.created_at = written_at
         Turn.objects.filter(id=turn.id).update(created_at=written_at)
-    if attachments:
-        turn.attachments.set(attachments)
+    add_attachments(turn, attachments)
     if thread.head_id != turn.id:
         Thread.objects.filter(id=thread.id).update(head=turn, last_message_at=now, changed_at=now)
     ensure_marker(thread, author.id)

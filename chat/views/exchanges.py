@@ -21,7 +21,7 @@ from memory import api as memory
 from memory.api import SOURCES, Exchange, PageRequest, feedback_for_exchanges, locations_of, parse_passage, passage_url
 
 _FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")
-_IN_THREAD = gettext_noop("The text stays in the thread.")
+_IN_THREAD = gettext_noop("The text stays in the thread. Attached files are deleted.")
 _IN_ORIGINAL = gettext_noop("The passage stays in the original file until the document is deleted.")
 _NOTHING = gettext_noop("Its text is deleted.")
 

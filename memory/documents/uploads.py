@@ -139,7 +139,7 @@ def _document(
     documents = Document.objects.select_for_update().filter(space=space, forgotten_at=None)
     if source_path and (found := documents.filter(source_path=source_path).first()) is not None:
         return found
-    for candidate in _numbered(name, space) if is_separate else _names(name, source_path):
+    for candidate in numbered_names(name, space) if is_separate else _names(name, source_path):
         document, is_new = documents.get_or_create(
             name=candidate,
             defaults={"space": space, "owner_id": owner_id, "source": source, "source_path": source_path},
@@ -159,8 +159,8 @@ def _names(name: str, source_path: str) -> Iterator[str]:
         yield normalise_name("/".join(parts[-count:]))
 
 
-def _numbered(name: str, space: Space) -> Iterator[str]:
-    """Yield the name, then the name with numbers from the first that is probably free."""
+def numbered_names(name: str, space: Space) -> Iterator[str]:
+    """Yield the name, then the name with numbers, from the first that is probably free in the space."""
     yield name
     path = PurePath(name)
     taken = Document.objects.filter(space=space, forgotten_at=None, name__startswith=f"{path.stem} (").count()

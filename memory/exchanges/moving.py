@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from memory import jobs, signals
+from memory.documents.uploads import numbered_names
 from memory.errors import InvalidInputError
 from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange, LexicalEntry, Space
 from memory.utils.batching import batched
@@ -24,19 +25,29 @@ def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
 
 
 @transaction.atomic
-def move_document(document: Document, *, to: Space, by: uuid.UUID) -> int:
+def is_being_read(document: Document) -> bool:
+    """Return whether a version of the document is being processed, so that it cannot be moved."""
+    return document.versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists()
+
+
+def move_document(document: Document, *, to: Space, by: uuid.UUID, is_separate: bool = False) -> int:
     """Move the document with all its chunks to the space `to`; return the number of chunks moved.
 
-    Raises InvalidInputError while a version is being processed, and if `to` has a document of this name.
+    `is_separate`: it gets a number after its name if `to` has a document of this name. Raises InvalidInputError while a
+    version is being processed, and otherwise if the name is taken.
     """
     locked = Document.objects.select_for_update().get(pk=document.pk)
-    if locked.versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists():
+    if is_being_read(locked):
         sentence = _("%(name)s is still being read. Move it when it is remembered, or cancel that first.")
         raise InvalidInputError(sentence % {"name": locked.name})
-    if Document.objects.filter(space=to, name=locked.name, forgotten_at=None).exclude(pk=locked.pk).exists():
+    name = locked.name
+    others = Document.objects.filter(space=to, forgotten_at=None).exclude(pk=locked.pk)
+    if is_separate:
+        name = next(name for name in numbered_names(name, to) if not others.filter(name=name).exists())
+    elif others.filter(name=name).exists():
         raise InvalidInputError(_("There is a document %(name)s in that space already.") % {"name": locked.name})
     # Without its path, the next file from that path is a new document; this one is identified by its name.
-    Document.objects.filter(pk=locked.pk).update(space=to, source_path="")
+    Document.objects.filter(pk=locked.pk).update(space=to, name=name, source_path="")
     _send_moved_on_commit(by, to, document_id=locked.pk)
     chunks = Chunk.objects.filter(version__document=locked).values("exchange_id")
     return _move(Exchange.objects.filter(id__in=chunks), to)
