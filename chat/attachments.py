@@ -51,16 +51,21 @@ def store_image(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
     return _store(Attachment(owner_id=owner_id, name=name, media_type=media_type), file)
 
 
+def own_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Attachment, ...]:
+    """Return those of the attachments with these ids that this person uploaded."""
+    return tuple(Attachment.objects.filter(id__in=ids, owner_id=owner_id)) if ids else ()
+
+
 def claim_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Attachment, ...]:
     """Return this person's attachments with these ids.
 
     Raises InvalidMessageError if they are too many or one is missing.
     """
-    limit = settings.CATO.chat.max_images
+    limit = settings.CATO.chat.max_attachments
     if len(ids) > limit:
-        sentence = _("At most %(most)s files go with one message, not %(count)s (chat.max_images).")
+        sentence = _("At most %(most)s files go with one message, not %(count)s (chat.max_attachments).")
         raise InvalidMessageError(sentence % {"most": limit, "count": len(ids)})
-    attachments = tuple(Attachment.objects.filter(id__in=ids, owner_id=owner_id)) if ids else ()
+    attachments = own_attachments(ids, owner_id=owner_id)
     if len(attachments) != len(set(ids)):
         raise InvalidMessageError(_("An attachment has expired. Remove it and attach it again."))
     return attachments
@@ -144,7 +149,7 @@ def delete_unreferenced(attachments: Iterable[Attachment], *, by: uuid.UUID | No
     rows = list(attachments)
     unreferenced = [row for row in rows if not row.turns.exists()]
     _delete(unreferenced, by=by)
-    copied = [row for row in rows if row not in unreferenced and not row.turns.filter(thread_id=row.thread_id).exists()]
+    copied = [row for row in rows if row not in unreferenced and not _is_in_own_thread(row)]
     if by is not None:
         memory.forget_documents([row.document_id for row in copied if row.document_id], by=by)
     return len(unreferenced)
@@ -164,6 +169,10 @@ def delete_orphaned_attachments(*, dry_run: bool = False) -> int:
 def attachments_of(turns: Iterable[Turn]) -> list[Attachment]:
     """Return the attachments of these turns."""
     return list(Attachment.objects.filter(turns__in=[turn.id for turn in turns]).distinct())
+
+
+def _is_in_own_thread(attachment: Attachment) -> bool:
+    return any(turn.thread_id == attachment.thread_id for turn in attachment.turns.only("thread_id"))
 
 
 def _delete(attachments: Sequence[Attachment], *, by: uuid.UUID | None) -> None:

@@ -236,7 +236,7 @@ class Chat(Section):
     concurrent_answers: Count
     sockets_per_person: Count
     titles: bool
-    max_images: Count
+    max_attachments: Count
     max_image_mb: Count
     max_import_mb: Count
 

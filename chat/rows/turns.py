@@ -134,6 +134,7 @@ class ThreadRow:
     is_remembered: bool
     remember_url: str
     remember_label: str
+    drop_text: str
     audience_text: str
     model_name: str
     is_dummy: bool
@@ -224,6 +225,7 @@ def thread_row(
         is_remembered=remembered,
         remember_url=reverse("set_thread_memory", args=[thread_id]) if thread and thread.owner_id == person_id else "",
         remember_label=_saved_text(space) if remembered else _("Not remembered"),
+        drop_text=_drop_text(space),
         audience_text=audience % {"count": count} if remembered else _("Not saved to memory"),
         model_name=model_name,
         is_dummy=is_dummy,
@@ -234,6 +236,12 @@ def thread_row(
         is_pinned=thread is not None and thread.pinned_at is not None,
         is_archived=thread is not None and thread.archived_at is not None,
     )
+
+
+def _drop_text(space: Space | None) -> str:
+    if space is None or space.kind == Space.Kind.PERSONAL:
+        return _("Drop to add to this message")
+    return _("Drop to add to %(space)s") % {"space": space.display_name}
 
 
 def _saved_text(space: Space | None) -> str:

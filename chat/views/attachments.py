@@ -21,7 +21,8 @@ def attachments(request: PageRequest) -> HttpResponse:
         try:
             chips.append({"attachment": store_attachment(file, owner_id=request.user.pk)})
         except InvalidInputError as error:
-            chips.append({"error": str(error)})
+            # The chip shows the name before the reason.
+            chips.append({"name": file.name, "error": str(error).removeprefix(f"{file.name}: ")})
     return render(request, "chat/_attachment_chips.html", {"chips": chips})
 
 

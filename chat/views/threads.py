@@ -17,10 +17,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, commands, services
 from chat.answers import runner
-from chat.attachments import store_attachment
+from chat.attachments import own_attachments, store_attachment
 from chat.errors import ConflictError
 from chat.llm import endpoint
-from chat.models import Thread, Turn
+from chat.models import Attachment, Thread, Turn
 from chat.realtime import frames
 from chat.realtime.presence import PresentUser, present_users
 from chat.realtime.sync import WINDOW
@@ -60,10 +60,12 @@ def new_thread(request: PageRequest) -> HttpResponse:
     """Show an empty page; POST creates a thread with its first message."""
     if request.method == "GET":
         return _page(request, None, text=clean_text(request.GET.get("say", ""))[:_MAX_URL_MESSAGE])
+    attachment_ids: list[uuid.UUID] = []
     try:
         message, key = _parse_message(request)
         if commands.is_command(message):
             return _command(request, None, message)
+        attachment_ids = _attachment_ids(request)
         recall_filter = parse_filter_of_new_thread(request.POST, request.user.pk)
         posted = services.create_thread_with_message(
             request.user.pk,
@@ -71,12 +73,12 @@ def new_thread(request: PageRequest) -> HttpResponse:
             client_key=key,
             recall_filter=recall_filter,
             is_remembered=request.POST.get("remembered", "yes") == "yes",
-            attachments=_attachment_ids(request),
+            attachments=attachment_ids,
             space=parse_space(request),
             is_typed=True,
         )
     except _COMPOSER_ERRORS as error:
-        return _error(request, None, error)
+        return _error(request, None, error, attachment_ids)
     runner.publish_and_start(posted)
     target = redirect("thread", thread_id=posted.turn.thread_id)
     if request.htmx:
@@ -97,20 +99,22 @@ def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Post a message to a thread; 2xx means that it is saved."""
     thread = access.get_thread(request.user.pk, thread_id)
+    attachment_ids: list[uuid.UUID] = []
     try:
         message, key = _parse_message(request)
         if commands.is_command(message):
             return _command(request, thread, message)
+        attachment_ids = _attachment_ids(request)
         posted = services.post_message(
             thread,
             author_id=request.user.pk,
             message=message,
             client_key=key,
-            attachments=_attachment_ids(request),
+            attachments=attachment_ids,
             is_typed=True,
         )
     except _COMPOSER_ERRORS as error:
-        return _error(request, thread, error)
+        return _error(request, thread, error, attachment_ids)
     published = runner.publish_and_start(posted, is_returned=bool(request.htmx))
     if not request.htmx:
         return redirect(f"{reverse('thread', args=[thread_id])}#turn-{posted.turn.id}")
@@ -188,15 +192,25 @@ def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpR
     return _page(request, thread, card=card)
 
 
-def _error(request: PageRequest, thread: Thread | None, error: CatoError) -> HttpResponse:
+def _error(
+    request: PageRequest, thread: Thread | None, error: CatoError, attachment_ids: Sequence[uuid.UUID] = ()
+) -> HttpResponse:
+    """Show the error at the composer. Without script the page is new, and has the text and the attachments again."""
     if request.htmx:
         return render(request, "chat/_composer_error.html", {"error": str(error)}, status=422)
     text = clean_text(request.POST.get("message", ""))[: settings.CATO.chat.max_message_chars]
-    return _page(request, thread, error=str(error), text=text, status=422)
+    attachments = own_attachments(attachment_ids, owner_id=request.user.pk)
+    return _page(request, thread, error=str(error), text=text, attachments=attachments, status=422)
 
 
-def _composer(text: str = "", error: str = "") -> dict[str, object]:
-    return {"text": text, "error": error, "client_key": uuid.uuid4(), "placeholder": _("Ask, or type / for commands")}
+def _composer(text: str = "", error: str = "", attachments: Sequence[Attachment] = ()) -> dict[str, object]:
+    return {
+        "text": text,
+        "error": error,
+        "client_key": uuid.uuid4(),
+        "placeholder": _("Ask, or type / for commands"),
+        "chips": [{"attachment": attachment} for attachment in attachments],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +288,7 @@ def _page(
     *,
     error: str = "",
     text: str = "",
+    attachments: Sequence[Attachment] = (),
     card: commands.CommandResult | None = None,
     start: int | None = None,
     until: int | None = None,
@@ -296,7 +311,8 @@ def _page(
         "later": later,
         "turns": rows_for_reader(rows, request.user.pk, roles | everywhere),
         "active": next((r for r in rows if r.is_running), None),
-        "composer": _composer(text, error),
+        "composer": _composer(text, error, attachments),
+        "max_attachments": settings.CATO.chat.max_attachments,
         "card": card,
         "upload_limits": upload_limits(),
         "recall_filter": _recall_filter_row(request, thread, roles),

@@ -4,7 +4,7 @@
   if (!form) return;
   const input = document.getElementById("files");
   const list = document.getElementById("chips");
-  // The form holds the sentences, with a star for the name.
+  // The form holds the sentences, with a star for the name or number.
   const message = (sentence, name) => form.dataset[sentence].replace("*", () => name);
 
   function announce(text) {
@@ -12,12 +12,24 @@
     form.dispatchEvent(new CustomEvent("attachments-changed"));
   }
 
-  function reject(chip, text) {
+  // Rejected files are shown first.
+  function reject(chip, reason) {
     chip.className = "chip chip--failed";
-    chip.querySelector(".chip__name").textContent = text;
-    for (const part of chip.querySelectorAll("progress, .chip__progress")) part.remove();
+    chip.querySelector("use").setAttribute("href", "#i-alert");
+    chip.querySelector("progress").remove();
+    chip.querySelector(".chip__detail").textContent = reason;
     list.prepend(chip);
-    announce(text);
+    announce(`${chip.querySelector(".chip__name").textContent}: ${reason}`);
+  }
+
+  function showStored(chip, html) {
+    chip.insertAdjacentHTML("afterend", html);
+    const stored = chip.nextElementSibling;
+    const name = chip.querySelector(".chip__name").textContent;
+    chip.remove();
+    const isRejected = stored.matches(".chip--failed");
+    if (isRejected) list.prepend(stored);
+    announce(isRejected ? stored.textContent.trim() : message("attached", name));
   }
 
   function upload(file) {
@@ -25,7 +37,7 @@
     chip.querySelector(".chip__name").textContent = file.name;
     list.append(chip);
     if (file.size > Number(form.dataset.maxMb) * 1_000_000) {
-      reject(chip, message("tooLarge", file.name));
+      reject(chip, message("tooLarge", Math.ceil(file.size / 1_000_000)));
       return;
     }
     const request = new XMLHttpRequest();
@@ -35,17 +47,13 @@
     request.upload.addEventListener("progress", ({ loaded, total }) => {
       const percent = Math.floor((100 * loaded) / total);
       chip.querySelector("progress").value = percent;
-      chip.querySelector(".chip__progress").textContent = `${percent} %`;
+      chip.querySelector(".chip__detail").textContent = `${percent} %`;
     });
     request.addEventListener("load", () => {
-      if (request.status !== 200) {
-        reject(chip, message("uploadFailed", file.name));
-        return;
-      }
-      htmx.swap(chip, request.responseText, { swapStyle: "outerHTML", swapDelay: 0 });
-      announce(message("attached", file.name));
+      if (request.status === 200) showStored(chip, request.responseText);
+      else reject(chip, form.dataset.uploadFailed);
     });
-    request.addEventListener("error", () => reject(chip, message("uploadFailed", file.name)));
+    request.addEventListener("error", () => reject(chip, form.dataset.uploadFailed));
     chip.addEventListener("attachment-removed", () => request.abort());
     request.open("POST", form.dataset.attachUrl);
     request.send(data);

@@ -27,8 +27,9 @@
   form.addEventListener("htmx:beforeRequest", (event) => {
     if (event.target !== form) return;
     const text = textarea().value;
-    pending = { text, turn: null };
+    pending = { text, turn: null, chips: [] };
     if (!text.startsWith("/")) {
+      pending.chips = [...document.querySelectorAll("#chips .chip")];
       pending.turn = document.getElementById("pending-turn").content.firstElementChild.cloneNode(true);
       pending.turn.querySelector(".turn__message-text").textContent = text.trim();
       document.querySelector(".empty-thread")?.setAttribute("hidden", "");
@@ -49,14 +50,14 @@
 
   form.addEventListener("htmx:afterRequest", (event) => {
     if (event.target !== form || !pending) return;
-    const { text, turn } = pending;
+    const { text, turn, chips } = pending;
     const { status } = event.detail.xhr;
     pending = null;
     // The first message leads to the page of its thread; it stays visible until that page is there.
     if (event.detail.xhr.getResponseHeader("HX-Redirect")) return;
     turn?.remove();
     if (status >= 200 && status < 300) {
-      if (!text.startsWith("/")) document.getElementById("chips").replaceChildren();
+      for (const chip of chips) chip.remove();
       return;
     }
     document.querySelector(".empty-thread")?.removeAttribute("hidden");

@@ -9,7 +9,15 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.conftest import KEY, begin_thread, send_message, turn
 from tests.e2e.test_documents import chip, drop
+from tests.factories import PNG
 
+# Pastes an image into the page.
+PASTE = """hex => {
+  const bytes = new Uint8Array(hex.match(/../g).map((byte) => parseInt(byte, 16)));
+  const clipboardData = new DataTransfer();
+  clipboardData.items.add(new File([bytes], "key.png", { type: "image/png" }));
+  document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+}"""
 VALVE = "# Valve\n\nThe valve of the press opens at 4.2 bar.\n"
 
 
@@ -36,7 +44,8 @@ def test_a_chosen_file_is_part_of_the_turn_after_a_reload_and_in_the_prompt(visi
 
     expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
     expect(page.locator("#chips .chip")).to_have_count(0)
-    assert "opens at 4.2 bar" in endpoint.requests(KEY)[-1]["messages"][-1]["content"]
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    assert any("opens at 4.2 bar" in request["messages"][-1]["content"] for request in endpoint.requests(KEY))
     page.reload()
     with page.expect_download() as download:
         turn(page).get_by_role("link", name="Valve.md").click()
@@ -52,6 +61,19 @@ def test_a_dropped_file_goes_with_the_next_message_of_a_thread(visit, alice, fil
 
     expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
     expect(page.locator("#chips .chip")).to_have_count(0)
+
+
+def test_a_pasted_image_is_shown_to_another_reader(visit, alice, bob):
+    page = visit(alice)
+    page.get_by_label("Visible to").select_option(index=1)
+    page.evaluate(PASTE, PNG.hex())
+    expect(page.locator(".chip--attached img")).to_be_visible()
+    path = begin_thread(page, "What is this?")
+    page_of_bob = visit(bob, path)
+    image = turn(page_of_bob).get_by_role("img", name="key.png")
+
+    expect(image).to_be_visible()
+    assert image.evaluate("image => image.complete && image.naturalWidth > 0")
 
 
 def test_backspace_in_an_empty_box_removes_the_last_chip_and_announces_it(visit, alice, file, tmp_path):
@@ -91,7 +113,7 @@ def test_a_message_waits_for_its_upload_and_escape_withdraws_it(visit, alice, fi
     page = visit(alice)
     begin_thread(page, "First")
     held: list[Route] = []
-    page.route("**/attachments", held.append)
+    page.route("**/attachments", lambda route: held.append(route))
     choose(page, file)
     send_message(page, "At what pressure?")
     waiting = page.get_by_text("Will be sent when Valve.md is uploaded.")
@@ -106,6 +128,40 @@ def test_a_message_waits_for_its_upload_and_escape_withdraws_it(visit, alice, fi
     held[0].continue_()
     expect(page.locator("article.turn")).to_have_count(2)
     expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
+
+
+def test_the_page_says_where_a_dropped_file_goes(visit, alice):
+    page = visit(alice)
+    page.evaluate("document.body.classList.add('app--dropping')")
+    expect(page.get_by_text("Drop to add to this message")).to_be_visible()
+    page.get_by_role("switch").uncheck(force=True)
+    expect(page.get_by_text("Drop to use once")).to_be_visible()
+    expect(page.get_by_text("Drop to add to this message")).to_be_hidden()
+
+
+def test_on_a_phone_the_chips_are_one_row_with_rejected_files_first(visit, alice, file, tmp_path):
+    archive = tmp_path / "raw.zip"
+    archive.write_bytes(b"PK\x03\x04" + bytes(60))
+    page = visit(alice, viewport={"width": 390, "height": 844})
+    choose(page, file)
+    expect(page.locator(".chip--attached")).to_be_visible()
+    choose(page, archive)
+    expect(page.locator("#chips .chip").first).to_contain_text("raw.zip")
+    boxes = [chip.bounding_box() for chip in page.locator("#chips .chip").all()]
+    assert {(box["y"], box["height"]) for box in boxes} == {(boxes[0]["y"], 36)}
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_without_script_a_refused_message_keeps_its_files(visit, alice, file):
+    page = visit(alice, java_script_enabled=False)
+    page.locator("#files").set_input_files(file)
+    composer(page).fill(" ")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#chips .chip")).to_contain_text("Valve.md")
+    composer(page).fill("At what pressure?")
+    page.get_by_role("button", name="Send").click()
+
+    expect(page.locator("article.turn").get_by_role("link", name="Valve.md")).to_be_visible()
 
 
 def test_without_script_the_form_sends_the_files_with_its_message(visit, alice, file):
