@@ -48,6 +48,7 @@ def test_the_text_of_an_attached_document_is_read_at_once(person):
     ("name", "content", "message"),
     [
         ("raw.zip", b"PK\x03\x04" + bytes(60), "raw.zip: "),
+        ("raw.bin", bytes(range(256)), "raw.bin: Unsupported file type$"),
         ("empty.md", b"", "empty.md is empty"),
         ("blank.md", b"  \n", "blank.md"),
     ],

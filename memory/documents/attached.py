@@ -10,6 +10,7 @@ from django.core.files import File
 from django.utils.translation import gettext as _
 
 from memory.documents import extraction
+from memory.documents.extraction.formats import UNSUPPORTED
 from memory.documents.extraction_runs import extraction_limits
 from memory.documents.uploads import validate_size
 from memory.errors import ExtractionError, InvalidInputError
@@ -35,7 +36,8 @@ def extract_text(file: File[bytes], *, name: str) -> str:
             with _extractions:
                 extracted = extraction.read(Path(copy.name), name=name, limits=extraction_limits())
     except ExtractionError as error:
-        raise InvalidInputError(f"{name}: {error_text(error)}") from error
+        reason = _("Unsupported file type") if error.words == UNSUPPORTED else error_text(error)
+        raise InvalidInputError(f"{name}: {reason}") from error
     finally:
         file.seek(0)
     if not extracted.text.strip():

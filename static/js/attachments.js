@@ -23,10 +23,10 @@
   }
 
   function showStored(chip, html) {
-    chip.insertAdjacentHTML("afterend", html);
-    const stored = chip.nextElementSibling;
     const name = chip.querySelector(".chip__name").textContent;
-    chip.remove();
+    const position = [...list.children].indexOf(chip);
+    htmx.swap(chip, html, { swapStyle: "outerHTML", swapDelay: 0 });
+    const stored = list.children[position];
     const isRejected = stored.matches(".chip--failed");
     if (isRejected) list.prepend(stored);
     announce(isRejected ? stored.textContent.trim() : message("attached", name));

@@ -91,7 +91,7 @@ def detect_format(file: SeekableFile, name: str) -> str:
     if head.startswith(_OLD_OFFICE):
         raise ExtractionError(_old_office(file))
     if head.startswith(_TEXT_ONLY_IN_FORM) or not is_text:
-        raise ExtractionError(_UNKNOWN, formats=[f.label for f in FORMATS])
+        raise ExtractionError(UNSUPPORTED, formats=[f.label for f in FORMATS])
     return _kind_of_text(head, file_extension(name))
 
 
@@ -100,7 +100,7 @@ def file_extension(name: str) -> str:
     return PurePosixPath(name.replace("\\", "/")).name.lower().rpartition(".")[2]
 
 
-_UNKNOWN = gettext_noop("Unsupported file type. Supported: %(formats)s.")
+UNSUPPORTED = gettext_noop("Unsupported file type. Supported: %(formats)s.")
 
 
 def _kind_of_zip(file: SeekableFile) -> str:
@@ -120,7 +120,7 @@ def _kind_of_zip(file: SeekableFile) -> str:
         for folder, kind in (("word/", "docx"), ("ppt/", "pptx"), ("xl/", "xlsx")):
             if any(member.startswith(folder) for member in members):
                 return kind
-    raise ExtractionError(_UNKNOWN, formats=[f.label for f in FORMATS])
+    raise ExtractionError(UNSUPPORTED, formats=[f.label for f in FORMATS])
 
 
 def _check_directory(file: SeekableFile) -> None:
