@@ -66,6 +66,8 @@ def test_a_dropped_file_goes_with_the_next_message_of_a_thread(visit, alice, fil
 def test_a_pasted_image_is_shown_to_another_reader(visit, alice, bob):
     page = visit(alice)
     page.get_by_label("Visible to").select_option(index=1)
+    # Other tests share the team's memory.
+    page.get_by_role("switch").uncheck(force=True)
     page.evaluate(PASTE, PNG.hex())
     expect(page.locator(".chip--attached img")).to_be_visible()
     path = begin_thread(page, "What is this?")
