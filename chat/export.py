@@ -87,10 +87,9 @@ def to_markdown(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | Non
     for exported in _exported_turns(thread, turns, spaces):
         yield f"\n---\n\n**{_one_line(exported.turn.author.name)}**, {exported.created_at}\n\n"
         yield "\n".join(f"> {line}".rstrip() for line in exported.turn.message.split("\n")) + "\n"
-        yield "".join(
-            f"\n*{(_('Picture: %(name)s') if row.is_image else _('File: %(name)s')) % {'name': _one_line(row.name)}}*\n"
-            for row in exported.turn.attachments.all()
-        )
+        for row in exported.turn.attachments.all():
+            label = _("Picture: %(name)s") if row.is_image else _("File: %(name)s")
+            yield f"\n*{label % {'name': _one_line(row.name)}}*\n"
         if exported.turn.answer.strip():
             head = exported.turn.model or _("Answer")
             yield f"\n**{head}**\n\n{exported.turn.answer.strip()}\n"

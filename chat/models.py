@@ -146,7 +146,7 @@ class Attachment(models.Model):
 
     @property
     def is_image(self) -> bool:
-        """Whether the model receives it as an image."""
+        """Return True if the model receives it as an image."""
         return bool(self.media_type)
 
 

@@ -21,6 +21,7 @@ from chat.search.query import parse_query
         ("https://example.org note: file:x", "https://example.org note: file:x", {}, (), ()),
         ("from: nobody", "from: nobody", {}, (), ()),
         ('an "open quote', 'an "open quote', {}, (), ()),
+        ('lid " " -" " on', "lid on", {}, (), ()),
         ("sin in:hardware", "sin", {"in": "hardware"}, (), ()),
         ("login:admin", "login:admin", {}, (), ()),
     ],

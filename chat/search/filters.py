@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
@@ -68,14 +69,15 @@ class SearchFilters(forms.Form):
         spaces = [(space.pk, space.display_name) for space in memory.list_readable_spaces(person_id)]
         for operator, typed in query.operators.items():
             if operator == "from":
-                me = [(person_id, "me"), (person_id, _("me"))]
-                self._apply(operator, resolve_choice(operator, typed, [*authors.values_list("pk", "name"), *me]))
+                names = list(authors.values_list("pk", "name"))
+                me = [(id, word) for id, _name in names if id == person_id for word in ("me", _("me"))]
+                self._apply(operator, resolve_choice(operator, typed, [*names, *me]))
             elif operator == "in":
                 self._apply(operator, resolve_choice(operator, typed, spaces))
             elif operator == "type":
                 self._apply(operator, resolve_choice(operator, typed, TYPE_CHOICES))
             elif operator == "thread":
-                similar = threads.filter(title__icontains=typed).values_list("pk", "title")[:_MAX_CHOICES]
+                similar = threads.filter(title__iregex=re.escape(typed)).values_list("pk", "title")[:_MAX_CHOICES]
                 self._apply(operator, resolve_choice(operator, typed, similar))
             else:
                 self._apply(operator, resolve_date(operator, typed))

@@ -42,10 +42,12 @@ def parse_query(typed: str) -> SearchQuery:
         if match["operator"] and not match["minus"]:
             operators[match["operator"].lower()] = value
             continue
+        if not value:
+            continue
         kept.append(match[0])
         if match["minus"] and not value[:1].isdigit():
             excluded.append(value)
-        elif match["quoted"] and value:
+        elif match["quoted"]:
             phrases.append(value)
             text.append(value)
         else:

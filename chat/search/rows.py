@@ -45,9 +45,11 @@ def in_order(hits: Sequence[Hit], order: str) -> list[Hit]:
     return sorted(hits, key=lambda hit: hit.exchange.timestamp, reverse=order == "newest")
 
 
-def count_text(count: int, order: str) -> str:
-    """Return how many hits there are, and their order unless it is by relevance."""
+def count_text(count: int, order: str, *, is_cut: bool) -> str:
+    """Return how many hits there are, and their order unless it is by relevance; `is_cut`: more were found."""
     text = ngettext("%(count)s result", "%(count)s results", count) % {"count": count}
+    if is_cut:
+        text = _("The %(count)s best results") % {"count": count}
     orders = {"newest": _("%(results)s, newest first"), "oldest": _("%(results)s, oldest first")}
     return orders[order] % {"results": text} if order in orders else text
 

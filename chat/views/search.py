@@ -61,6 +61,7 @@ def search(request: PageRequest) -> HttpResponse:
         # What an operator names is a filter now, and no longer part of the query.
         "query": query.typed if is_valid else typed,
         "filters": form,
+        "clear_url": page.url(**dict.fromkeys(form.set_fields, "")),
         "removals": {name: page.url(**{name: ""}) for name in form.set_fields},
         "only": recall_filter.documents,
         "only_names": memory.describe_recall_filter(recall_filter, spaces=readable),
@@ -110,7 +111,7 @@ class _Page:
             "hits": hit_rows(in_order(hits, self.order), self.query.text),
             "less_similar": hit_rows(less_similar, self.query.text) if self.order == RELEVANCE else [],
             "note": memory.LEXICAL_ONLY_NOTE if found.is_lexical_only else "",
-            "total_text": count_text(len(hits), self.order),
+            "total_text": count_text(len(hits), self.order, is_cut=len(hits) == _MAX_HITS),
             "orders": [Choice(str(label), self.url(order=name), name == self.order) for name, label in ORDERS.items()],
             "link": self.url(),
             "nothing_text": "" if hits else self._nothing_text(),
@@ -143,8 +144,10 @@ class _Page:
             "document": _("Any document"),
             "similarity": _("Any similarity"),
         }
-        suggestions = []
-        for name in self.form.set_fields[:_MAX_SUGGESTIONS]:
+        suggestions: list[Choice] = []
+        for name in self.form.set_fields:
+            if len(suggestions) == _MAX_SUGGESTIONS:
+                break
             found = self._search(self.form.without(name)).results
             if count := sum(_is_relevant(hit, self.query) for hit in found):
                 suggestions.append(Choice(f"{labels[name]} ({count})", self.url(**{name: ""})))

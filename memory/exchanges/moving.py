@@ -24,12 +24,12 @@ def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
     return _move(Exchange.objects.filter(thread_id=thread_id), to)
 
 
-@transaction.atomic
 def is_being_read(document: Document) -> bool:
-    """Return whether a version of the document is being processed, so that it cannot be moved."""
+    """Return True while a version of the document is being processed, so that it cannot be moved."""
     return document.versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists()
 
 
+@transaction.atomic
 def move_document(document: Document, *, to: Space, by: uuid.UUID, is_separate: bool = False) -> int:
     """Move the document with all its chunks to the space `to`; return the number of chunks moved.
 

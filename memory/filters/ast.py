@@ -31,7 +31,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """True if the message or the answer contains this text, in upper or lower case."""
+    """True if the message or the answer contains this text as whole words, in upper or lower case."""
 
     text: str
     negated: bool = False
@@ -58,6 +58,13 @@ def all_of(*filters: Filter | None) -> Filter | None:
     """Return a filter that requires all of these; None stands for no filter."""
     parts = tuple(part for part in filters if part is not None)
     return And(parts) if len(parts) > 1 else next(iter(parts), None)
+
+
+def without_phrases(tree: Filter) -> Filter | None:
+    """Return a filter that all matches of `tree` pass: it does not require the phrases. None if nothing else is left."""
+    if isinstance(tree, Phrase):
+        return None
+    return all_of(*map(without_phrases, tree.parts)) if isinstance(tree, And) else tree
 
 
 def conditions(tree: Filter) -> list[Condition]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from operator import and_, or_
 
@@ -10,6 +11,7 @@ from django.db.models.functions import Cast
 
 from memory.filters.ast import MAX_KEY_LENGTH, And, Condition, Filter, Phrase
 from memory.filters.fields import EXCHANGE_FIELDS
+from memory.lexical.analyser import separates_words
 from memory.models import MetadataValue
 
 # Column of MetadataValue for each type.
@@ -22,13 +24,21 @@ def to_sql(tree: Filter) -> Q:
         holds = _field_condition(tree) if tree.is_own else _metadata_condition(tree)
         return ~holds if tree.negated else holds
     if isinstance(tree, Phrase):
-        holds = Q(user_message__icontains=tree.text) | Q(assistant_message__icontains=tree.text)
-        return ~holds if tree.negated else holds
+        return ~_contains(tree.text) if tree.negated else _contains(tree.text)
     is_and = isinstance(tree, And)
     if not tree.parts:
         # Not Q(): combined by "or", an empty Q disappears instead of being always true.
         return ~Q(pk__in=[]) if is_and else Q(pk__in=[])
     return reduce(and_ if is_and else or_, map(to_sql, tree.parts))
+
+
+def _contains(text: str) -> Q:
+    """Return a Q for rows that contain the text, not as a part of a word where the script separates words."""
+    # SQLite's LIKE ignores the case of ASCII letters only, so both databases compare by regular expression.
+    before = r"(^|\W)" if separates_words(text[0]) else ""
+    after = r"(\W|$)" if separates_words(text[-1]) else ""
+    pattern = f"{before}{re.escape(text)}{after}"
+    return Q(user_message__iregex=pattern) | Q(assistant_message__iregex=pattern)
 
 
 def _field_condition(condition: Condition) -> Q:

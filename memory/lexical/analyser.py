@@ -85,6 +85,11 @@ def detect_language(text: str) -> str:
     return _language_of(_words(text))
 
 
+def separates_words(char: str) -> bool:
+    """Return True for a letter or digit of a script with spaces between words."""
+    return char.isalnum() and not _UNSPACED_RUN.match(char)
+
+
 def words_at(text: str) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each word of `text`, and of each pair of characters in a script without spaces."""
     for match in _RUN.finditer(text):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from memory.errors import VectorStoreUnavailableError
-from memory.filters import Filter, to_chroma
+from memory.filters import Filter, to_chroma, without_phrases
 from memory.filters.selectivity import ids_if_selective
 from memory.lexical import bm25
 from memory.lexical.analyser import date_terms
@@ -153,7 +153,8 @@ def _filtered_vector_hits(query: Query, filters: Filter, count: int, unfiltered:
     ids = ids_if_selective(filters, MAX_EXACT)
     if ids is not None:
         return exact_similarities(query, filter_ids((id.hex for id in ids), filters), count)
-    where = to_chroma(filters)
+    stored = without_phrases(filters)
+    where = to_chroma(stored) if stored else None
     return unfiltered if where is None else nearest(query, count, where)
 
 
