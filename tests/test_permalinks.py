@@ -91,3 +91,16 @@ def test_no_redirect_leaves_the_site(memory, client, person, elsewhere):
     )
     target = client.post(f"{reverse('forget_exchange', args=[note.id])}?next={elsewhere}").headers["location"]
     assert target == reverse("search")
+
+
+def test_a_message_of_more_than_twelve_lines_is_folded(client, person):
+    of_person = thread(person)
+    turn(of_person, "\n".join(f"line {number}" for number in range(1, 13)))
+    address = reverse("thread", args=[of_person.id])
+    assert "turn__unfold" not in client.get(address).content.decode()
+
+    turn(of_person, "\n".join(f"line {number}" for number in range(1, 14)))
+    page = client.get(address).content.decode()
+    assert page.count('<details class="turn__unfold">') == 1
+    assert "Show all 13 lines" in page
+    assert "line 13" in page

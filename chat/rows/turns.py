@@ -29,6 +29,8 @@ from memory import api as memory
 from memory.api import MemoryState, RecalledPassage, Space, format_number
 
 THINKING = gettext_noop("Thinking…")
+# A message with more lines than this is folded on the page.
+UNFOLDED_LINES = 12
 _MEMORY_TEXTS = {
     "remembering": gettext_noop("Remembering…"),
     "remembered": gettext_noop("Remembered"),
@@ -117,6 +119,16 @@ class TurnRow:
     instructions: Sequence[AppliedRow]
     offer_url: str
     receipt: ReceiptRow | None = None
+
+    @property
+    def message_lines(self) -> int:
+        """Return how many lines the message has, as its author wrote it."""
+        return len(self.message.splitlines())
+
+    @property
+    def is_long_message(self) -> bool:
+        """Return True if the page folds the message."""
+        return self.message_lines > UNFOLDED_LINES
 
 
 @dataclass(frozen=True, slots=True)

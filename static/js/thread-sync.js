@@ -29,7 +29,7 @@
     const arriving = event.detail.target === turns && event.detail.fragment.querySelector("[data-turn]");
     const known = arriving ? document.getElementById(arriving.id) : event.detail.target;
     // What somebody has opened stays open when it is replaced.
-    for (const kind of [".menu", ".recall__panel"]) {
+    for (const kind of [".menu", ".recall__panel", ".turn__unfold"]) {
       if (known?.querySelector(`${kind}[open]`)) {
         event.detail.fragment.querySelector(kind)?.setAttribute("open", "");
       }

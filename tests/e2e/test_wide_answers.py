@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+import re
 
-from tests.e2e.conftest import KEY, begin_thread, turn
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.conftest import KEY, begin_thread, tab_to, turn
 from tests.e2e.test_streaming import DRAWN
 
 FORMULAS = (
@@ -89,3 +91,35 @@ def test_a_long_open_block_is_sent_in_segments_and_ends_like_the_reloaded_page(v
     assert "line 599" in live
     page.reload()
     assert page.evaluate(DRAWN) == live
+
+
+def test_a_long_message_is_folded_until_it_is_asked_for_or_linked_to(visit, alice, endpoint):
+    endpoint.script(KEY, answer="Twenty lines.")
+    page = visit(alice)
+    path = begin_thread(page, "\n".join(f"line {number}" for number in range(1, 21)))
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    page.goto(path)
+    text = turn(page).locator(".turn__message-text")
+    assert_folded(text)
+
+    unfold = turn(page).locator(".turn__unfold summary")
+    expect(unfold).to_have_text(re.compile("Show all 20 lines"))
+    tab_to(page, unfold)
+    page.keyboard.press("Enter")
+    assert_whole(text)
+    page.keyboard.press("Enter")
+    assert_folded(text)
+
+    page.goto(f"{path}#{turn(page).get_attribute('id')}")
+    assert_whole(text)
+    expect(unfold).to_be_hidden()
+
+
+def assert_folded(text: Locator) -> None:
+    expect(text).to_have_css("overflow-y", "hidden")
+    assert text.bounding_box()["height"] == 144
+
+
+def assert_whole(text: Locator) -> None:
+    expect(text).to_have_css("overflow-y", "visible")
+    assert text.evaluate("node => node.clientHeight >= node.scrollHeight")
