@@ -103,9 +103,9 @@ def to_json(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | None = 
     """Yield the thread as a JSON object, which `chat.imports.formats` can read; `spaces` as in `to_markdown`.
 
     Its keys: `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, instructions
-    of a client) and `turns`, in order: id, author (name), said_at, message, pictures and files (names), answer, answered_at (null
-    without an answer), model, state, is_dummy, is_forgotten, and `recalled`: number, exchange_id, and either who, said_at
-    and place, or is_forgotten if it was forgotten or is not readable. Times are ISO 8601 in UTC.
+    of a client) and `turns`, in order: id, author (name), said_at, message, pictures and files (names), answer,
+    answered_at (null without an answer), model, state, is_dummy, is_forgotten, and `recalled`: number, exchange_id, and
+    either who, said_at and place, or is_forgotten if it was forgotten or is not readable. Times are ISO 8601 in UTC.
     """
     about = {
         "id": str(thread.id),

@@ -83,7 +83,8 @@ def build_prompt(
 ) -> list[Message]:
     """Return the messages for the endpoint.
 
-    `attached_context` are the texts of attached files; `standing` are the standing instructions; `partial_answer` is the text of an answer to be resumed.
+    `attached_context` are the texts of attached files; `standing` are the standing instructions; `partial_answer` is the
+    text of an answer to be resumed.
     """
     new = "\n\n---\n\n".join(filter(None, (prompt_context, attached_context, turn.message)))
     messages: list[Message] = [

@@ -164,7 +164,10 @@ def _delete_titles(threads: Iterable[Thread], turns: Iterable[Turn]) -> None:
 
 
 def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
-    """Delete what was written, attached, answered and recalled in these turns; the turns stay, as the history of their threads."""
+    """Delete what was written, attached, answered and recalled in these turns.
+
+    The turns stay, as the history of their threads.
+    """
     ids = [turn.id for turn in turns]
     forget_attachments(turns, by=by)
     memory.delete_recall_log(ids)
