@@ -100,6 +100,12 @@ class Client:
         assert answer.status_code == 200, answer.status_code
         return answer.text
 
+    def search_page(self, query: str) -> str:
+        """Return the search page for the query, without the marks around its words."""
+        answer = self.get("/search", params={"q": query})
+        assert answer.status_code == 200, answer.status_code
+        return re.sub("</?mark>", "", answer.text)
+
 
 @dataclass
 class Cato:

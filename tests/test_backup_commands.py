@@ -80,7 +80,7 @@ def manage(environment: dict[str, str], *arguments: str) -> str:
 
 def hits(person: server.Client, query: str) -> list[str]:
     """Return the search page's hits with their similarity, best first."""
-    page = person.get("/search", params={"q": query}).text
+    page = person.search_page(query)
     return re.findall(r'<li class="search-hit">.*?</li>', page, re.DOTALL)
 
 

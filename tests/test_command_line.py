@@ -43,7 +43,7 @@ def test_an_added_text_is_found_at_once_and_only_by_its_person(cato, alice, bob,
     assert "behind the clock" in answer["result"][0]["user_message"]
     assert set(answer) == {"ok", "mode", "action", "result", "error", "meta"}
     assert set(answer["meta"]) >= {"provider", "model", "duration_ms", "config_path"}
-    assert "behind the clock" in alice.get("/search", params={"q": "key"}).text
+    assert "behind the clock" in alice.search_page("key")
 
     other_results = run(cato.environment, "--query-vector-store", "where is the key", "--user", bob.email)
     assert other_results.stdout == "Nothing was found.\n"
@@ -57,7 +57,7 @@ def test_ask_prints_and_remembers_the_answer(cato, alice, endpoint):
     )
 
     assert (answered.returncode, answered.stdout) == (0, "Behind the clock.\n")
-    wait_for(lambda: "Where is the key?" in alice.get("/search", params={"q": "the key"}).text, "it to be found")
+    wait_for(lambda: "Where is the key?" in alice.search_page("the key"), "it to be found")
 
 
 def test_a_model_error_is_a_failure_with_a_message(cato, alice, endpoint):
@@ -140,7 +140,7 @@ def test_folders_with_equal_names_are_distinguished_by_longer_paths(cato, alice,
     (tmp_path / "second" / "docs" / "plan.txt").write_text("The boat is painted in July.")
     assert add("second/docs") == "second/docs/plan.txt: version 2, passages: 1\n"
 
-    page = alice.get("/search", params={"q": "serviced painted"}).text
+    page = alice.search_page("serviced painted")
     assert "The saw is serviced in May." in page
     assert "The boat is painted in July." in page
     assert "The boat is painted in June." not in page

@@ -218,7 +218,7 @@ def test_forgetting_shows_on_the_turn_and_where_it_was_recalled(alice, endpoint)
         assert answer.status_code == 302
         open_page.until("Forgotten")
     assert "by Alice Owner" in alice.thread_page(first)
-    hits = alice.get("/search", params={"q": "greenhouse key clock"}, headers={"HX-Request": "true"}).text
+    hits = alice.search_page("greenhouse key clock")
     assert "does the greenhouse key hang" in hits
     assert "behind the clock" not in hits
 

@@ -34,7 +34,7 @@ def test_without_the_vector_store_the_chat_continues_and_indexes_later(cato_with
     second = ada.send_message("Where is the key of the greenhouse?")
     wait_for(lambda: "recalled by keyword only" in ada.thread_page(second), "the note on the turn")
     assert "behind the clock" in ada.thread_page(second), "what shares its words is recalled"
-    found = ada.get("/search", params={"q": "key"}).text
+    found = ada.search_page("key")
     assert "behind the clock" in found
     assert "found by keywords only" in found
     response = ada.post(f"/t/{second}/say", {"message": '/vquery "key"', "client_key": str(uuid.uuid4())}, htmx=True)
@@ -43,7 +43,7 @@ def test_without_the_vector_store_the_chat_continues_and_indexes_later(cato_with
     chroma = start_chroma(home, "late-chroma", home / "late", port)
     try:
         wait_for(lambda: "Remembered</span>" in ada.thread_page(thread), "it to be remembered by itself", seconds=40)
-        assert "behind the clock" in ada.get("/search", params={"q": "where is the key"}).text
+        assert "behind the clock" in ada.search_page("where is the key")
         wait_for(lambda: "The search index is down." not in ada.get("/").text, "the banner to go")
     finally:
         chroma.end()

@@ -248,7 +248,7 @@ def test_quick_search_is_german(ada, thread):
 
 
 def test_similarities_have_a_decimal_comma(ada, thread):
-    assert re.search(r">(0,\d\d|1,00)</span>", ada.get("/search?q=Leiter").text)
+    assert re.search(r">(0,\d\d|1,00)</span>", ada.search_page("Leiter"))
 
 
 def test_machine_readable_numbers_are_not_localised():

@@ -220,7 +220,7 @@ def test_stdio_works_while_cato_is_running(cato, people, tmp_path):
     added, found = asyncio.run(run())
     assert not added.is_error
     assert found.structured_content["results"][0]["message"] == fact
-    assert fact in alice.get("/search", params={"q": fact}).text
+    assert fact in alice.search_page(fact)
 
 
 def test_stdio_requires_an_existing_person(db, capsys):

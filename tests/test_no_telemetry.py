@@ -76,10 +76,8 @@ def _use_everything(ada: Client) -> None:
     wait_for(lambda: "Remembered</span>" in ada.thread_page(second), "that one too", seconds=60)
     files = {"files": ("tides.pdf", pdf(["High water at Halden is at noon."]), "application/pdf")}
     ada.post("/documents", files=files)
-    wait_for(
-        lambda: "high water" in ada.get("/search", params={"q": "when is high water"}).text.lower(), "the document", 60
-    )
-    exchange = re.search(r"/m/([0-9a-f-]{36})", ada.get("/search", params={"q": "ferry"}).text)
+    wait_for(lambda: "high water" in ada.search_page("when is high water").lower(), "the document", 60)
+    exchange = re.search(r"/m/([0-9a-f-]{36})", ada.search_page("ferry"))
     assert exchange
     assert ada.post(f"/m/{exchange[1]}/forget", {"confirmed": "yes"}).status_code == 302
     assert ada.post("/settings/export").status_code == 200

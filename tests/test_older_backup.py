@@ -100,7 +100,7 @@ def signed_in(cato: server.Cato, name: str, email: str) -> server.Client:
 
 def hits(person: server.Client, query: str) -> list[str]:
     """Return the search page's hits as HTML, best first."""
-    return person.get("/search", params={"q": query}).text.split('class="search-hit')[1:]
+    return person.search_page(query).split('class="search-hit')[1:]
 
 
 def threads(person: server.Client) -> list[str]:

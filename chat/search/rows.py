@@ -11,7 +11,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from chat.rows.recall import thread_titles
-from memory.api import ExchangeView, Hit, Space, TextPart, exchange_url, format_similarity, marked_excerpt
+from memory.api import (
+    SOURCES,
+    Exchange,
+    ExchangeView,
+    Hit,
+    Space,
+    TextPart,
+    exchange_url,
+    format_similarity,
+    marked_excerpt,
+)
 
 _TITLE_LENGTH = 90
 _EXCERPT_LENGTH = 320
@@ -88,7 +98,9 @@ def _title(exchange: ExchangeView) -> str:
 
 
 def _attribution(exchange: ExchangeView) -> str:
-    if exchange.location:
+    """Return the place in a document, or who said, noted or added the text and how."""
+    if exchange.location and exchange.location.label:
         return exchange.location.label
-    sentence = _("Said by %(name)s") if exchange.assistant_message else _("Noted by %(name)s")
-    return sentence % {"name": exchange.owner_name}
+    sentences = {Exchange.Source.CHAT: _("Said by %(name)s"), Exchange.Source.NOTE: _("Noted by %(name)s")}
+    sentence = sentences.get(Exchange.Source(exchange.source), "%(name)s, %(source)s")
+    return sentence % {"name": exchange.owner_name, "source": SOURCES[exchange.source]}

@@ -92,7 +92,7 @@ def test_memory_can_be_disabled_before_the_first_message(visit, alice, cato):
     page = visit(alice)
     page.get_by_role("switch").focus()
     page.keyboard.press("Space")
-    expect(page.get_by_text("Not remembered")).to_be_visible()
+    expect(page.get_by_text("Not remembered", exact=True)).to_be_visible()
     path = begin_thread(page, "My PIN is 8253")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
 
