@@ -40,6 +40,40 @@ def test_the_list_of_shortcuts_opens_and_closes(visit, alice):
     expect(page.locator("#shortcuts")).to_be_hidden()
 
 
+def test_the_list_names_the_shortcuts_of_this_page_and_they_work(visit, alice, endpoint):
+    page = visit(alice, "/settings")
+    page.keyboard.press("?")
+    shortcuts = page.locator("#shortcuts")
+    expect(shortcuts.get_by_text("New thread")).to_be_visible()
+    expect(shortcuts.get_by_text("Answer the last message again")).to_be_hidden()
+    expect(shortcuts.get_by_text("Stop the answer")).to_be_hidden()
+    page.keyboard.press("Escape")
+
+    first = begin_thread(visit(alice), "The first thread")
+    page.goto("/")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    second = begin_thread(page, "The second thread")
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    page.keyboard.press("Alt+ArrowDown")
+    page.wait_for_url(f"**{first}")
+    page.keyboard.press("Alt+ArrowUp")
+    page.wait_for_url(f"**{second}")
+    page.keyboard.press("Control+Shift+C")
+    expect(page.locator("#toasts")).to_contain_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "All right."
+    page.get_by_label("Message", exact=True).blur()
+    page.keyboard.press("Control+Shift+L")
+    box = page.get_by_label("Message", exact=True)
+    expect(box).to_be_focused()
+    page.keyboard.type("why?")
+    expect(box).to_have_value("why?")
+    page.keyboard.press("Control+Shift+Enter")
+    expect(turn(page).locator(".turn__branch")).to_be_visible()
+    expect(box).to_have_value("why?")
+    page.keyboard.press("Control+Shift+F")
+    page.wait_for_url("**/search")
+
+
 def test_a_draft_survives_a_reload_in_its_own_thread(visit, alice):
     page = visit(alice)
     path = begin_thread(page, "Hello")
