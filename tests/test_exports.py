@@ -77,6 +77,7 @@ def test_json_is_one_object_of_the_documented_fields(exported_thread, person):
         "said_at": "2026-03-01T09:30:00Z",
         "message": "Where is the *tender*?\n\nI looked <b>everywhere</b>.",
         "pictures": [],
+        "files": [],
         "answer": "# In slip 4\n\nAsk **Ines** [1].",
         "answered_at": "2026-03-01T09:31:00Z",
         "model": "m-7",

@@ -33,7 +33,7 @@
 
   function open() {
     for (const row of list.querySelectorAll("[data-key]")) row.hidden = !targetOf(shortcuts[row.dataset.key]);
-    for (const row of list.querySelectorAll("[data-needs]")) row.hidden = !document.querySelector(row.dataset.needs);
+    for (const row of list.querySelectorAll("[data-needs]")) row.hidden = !lastShown(row.dataset.needs);
     list.showModal();
   }
 
