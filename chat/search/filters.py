@@ -27,7 +27,7 @@ _SOURCES_OF_TYPES = {
     "noted": ["vadd_command"],
     "documents": ["upload", "vdoc_command"],
 }
-TYPE_CHOICES = [
+TYPE_CHOICES: list[tuple[Any, Any]] = [
     ("said", gettext_lazy("Said")),
     ("noted", gettext_lazy("Noted")),
     ("documents", gettext_lazy("Documents")),
@@ -67,20 +67,19 @@ class SearchFilters(forms.Form):
         threads = access.readable_threads(person_id).order_by("-last_message_at", "-id")
         documents = memory.active_documents(self._readable).order_by("-created_at", "-id")
         spaces = [(space.pk, space.display_name) for space in memory.list_readable_spaces(person_id)]
+        choices: dict[str, list[tuple[Any, Any]]] = {"in": spaces, "type": TYPE_CHOICES}
         for operator, typed in query.operators.items():
+            if operator in ("since", "before"):
+                self._apply(operator, resolve_date(operator, typed))
+                continue
             if operator == "from":
                 names = list(authors.values_list("pk", "name"))
                 me = [(id, word) for id, _name in names if id == person_id for word in ("me", _("me"))]
-                self._apply(operator, resolve_choice(operator, typed, [*names, *me]))
-            elif operator == "in":
-                self._apply(operator, resolve_choice(operator, typed, spaces))
-            elif operator == "type":
-                self._apply(operator, resolve_choice(operator, typed, TYPE_CHOICES))
+                choices["from"] = [*names, *me]
             elif operator == "thread":
-                similar = threads.filter(title__iregex=re.escape(typed)).values_list("pk", "title")[:_MAX_CHOICES]
-                self._apply(operator, resolve_choice(operator, typed, similar))
-            else:
-                self._apply(operator, resolve_date(operator, typed))
+                similar = threads.filter(title__iregex=re.escape(typed))
+                choices["thread"] = list(similar.values_list("pk", "title")[:_MAX_CHOICES])
+            self._apply(operator, resolve_choice(operator, typed, choices[operator]))
         self.fields["who"].queryset = authors  # type: ignore[attr-defined]
         self._offer("space", _("All spaces"), spaces)
         self._offer("thread", _("Any thread"), self._newest("thread", threads.values_list("pk", "title")))
