@@ -31,8 +31,9 @@ def test_moving_a_thread_closes_pages_of_former_readers_and_removes_it_from_thei
 
 def test_readers_see_who_has_the_thread_open(alice, bob, cato, endpoint):
     endpoint.script("cato", answer="All right.")
-    team = alice.get("/").text.split(">Everyone (")[0].rsplit('value="', 1)[1].split('"')[0]
-    thread = start_thread(alice, team, "For everyone")
+    team = re.search(r'value="([^"]+)">\s*Everyone \(', alice.get("/").text)
+    assert team
+    thread = start_thread(alice, team[1], "For everyone")
     with open_socket(alice, thread) as alices_socket:
         alices_socket.hello()
         with open_socket(cato.sign_in(bob, cato.other_url), thread, url=cato.other_url) as bobs_socket:
