@@ -89,23 +89,28 @@ def store_documents(turn: Turn, attachments: Iterable[Attachment]) -> None:
     ids = [attachment.id for attachment in attachments if not attachment.is_image]
     if not ids:
         return
-    new = Attachment.objects.select_for_update().filter(id__in=ids, document_id=None, thread_id=turn.thread_id)
-    for attachment in new:
-        try:
-            with attachment.file.open() as file, transaction.atomic():
-                upload = memory.upload_document(
-                    file,
-                    name=attachment.name,
-                    space=turn.thread.space,
-                    owner_id=attachment.owner_id,
-                    source="upload",
-                    is_separate=True,
-                )
-        except (FileNotFoundError, InvalidInputError) as error:
-            # The answer is complete all the same, and the file is still part of the message.
-            log.warning("an attachment was not stored as a document: %s", type(error).__name__)
-            continue
-        Attachment.objects.filter(id=attachment.id).update(document_id=upload.version.document_id)
+    new = Attachment.objects.filter(id__in=ids, document_id=None, thread_id=turn.thread_id)
+    with transaction.atomic():
+        for attachment in new.select_for_update():
+            _store_document(attachment, turn)
+
+
+def _store_document(attachment: Attachment, turn: Turn) -> None:
+    try:
+        with attachment.file.open() as file, transaction.atomic():
+            upload = memory.upload_document(
+                file,
+                name=attachment.name,
+                space=turn.thread.space,
+                owner_id=attachment.owner_id,
+                source="upload",
+                is_separate=True,
+            )
+    except (FileNotFoundError, InvalidInputError) as error:
+        # The answer is complete all the same, and the file is still part of the message.
+        log.warning("an attachment was not stored as a document: %s", type(error).__name__)
+        return
+    Attachment.objects.filter(id=attachment.id).update(document_id=upload.version.document_id)
 
 
 def forget_attachments(turns: Sequence[Turn], *, by: uuid.UUID) -> set[uuid.UUID]:
