@@ -220,13 +220,14 @@ def _authored_turns(person: User, spaces: SpaceIds) -> QuerySet[Turn]:
 def _attached_files(person: User, turns: QuerySet[Turn]) -> Iterator[ArchiveFile]:
     attachments = Attachment.objects.filter(owner_id=person.pk, turns__in=turns).distinct()
     entries = []
-    for number, image in enumerate((i for page in iterate_by_pk(attachments, _BATCH_SIZE) for i in page), start=1):
-        path = f"attachments/{number:05d} {_safe_name(image.name)}"
-        turn_ids = list(turns.filter(attachments=image).values_list("id", flat=True))
-        exists = image.file.storage.exists(image.file.name or "")
-        entries.append({"file": path if exists else None, "media_type": image.media_type, "turn_ids": turn_ids})
+    rows = (row for page in iterate_by_pk(attachments, _BATCH_SIZE) for row in page)
+    for number, row in enumerate(rows, start=1):
+        path = f"attachments/{number:05d} {_safe_name(row.name)}"
+        turn_ids = list(turns.filter(attachments=row).values_list("id", flat=True))
+        exists = row.file.storage.exists(row.file.name or "")
+        entries.append({"file": path if exists else None, "media_type": row.media_type, "turn_ids": turn_ids})
         if exists:
-            yield ArchiveFile(path, image.created_at, _read_file(image.file), image.file.size)
+            yield ArchiveFile(path, row.created_at, _read_file(row.file), row.file.size)
     yield ArchiveFile("attachments.jsonl", timezone.now(), [f"{_json(entry)}\n".encode() for entry in entries])
 
 
