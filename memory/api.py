@@ -4,7 +4,7 @@ from memory import jobs, signals
 from memory.administration.filters import DATE_INPUT
 from memory.administration.operations import enqueue_retention_if_due
 from memory.administration.reveals import end_all_reveals, list_reveals
-from memory.documents.attached import extract_text
+from memory.documents.attached import MAX_EXTRACTED_CHARACTERS, extract_text
 from memory.documents.deletion import (
     cleanup_documents,
     delete_old_versions,
@@ -23,6 +23,7 @@ from memory.documents.queries import (
     active_documents,
     document_statuses,
     document_to_change,
+    list_chunks,
     list_versions,
     readable_document,
 )
@@ -35,15 +36,18 @@ from memory.errors import (
     CatoError,
     DocumentConflictError,
     EmbeddingError,
+    EventsExpiredError,
     ExtractionError,
     InvalidInputError,
     NotFoundError,
+    RateLimit,
     RateLimitedError,
     RecordConflictError,
     VectorStoreDisabledError,
     VectorStoreUnavailableError,
 )
-from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges
+from memory.events import EventPage, delete_old_events, list_events
+from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges, set_feedback
 from memory.exchanges.forgetting import (
     EMPTY_TEXT,
     count_vectors,
@@ -58,7 +62,8 @@ from memory.exchanges.moving import is_being_read, move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
 from memory.exchanges.states import MemoryState, memory_states, states_of
-from memory.exchanges.supersessions import decisions_of
+from memory.exchanges.supersessions import CONFIRMED, REJECTED, decisions_of
+from memory.exchanges.supersessions import decide as decide_supersession
 from memory.filters import Filter, Phrase, all_of, parse_filter
 from memory.index.embedding import embed, embedding_model
 from memory.index.generations import (
@@ -86,6 +91,7 @@ from memory.index.reconcile import (
 from memory.index.store import connect_vector_store, ping_vector_store, request_file_cleanup
 from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
 from memory.lexical.marks import TextPart, contains_all_words, marked_excerpt
+from memory.lexical.suggestions import suggest_query
 from memory.maintenance import backfill, count_queued, count_unembedded_imports, embed_queued, sweep
 from memory.models import (
     CachedEmbedding,
@@ -95,6 +101,7 @@ from memory.models import (
     EmbeddingJob,
     ErasureJob,
     Evaluation,
+    Event,
     Exchange,
     Feedback,
     IndexGeneration,
@@ -103,6 +110,7 @@ from memory.models import (
     MembershipChange,
     Operation,
     RecallLogEntry,
+    Record,
     Reveal,
     Space,
     Supersession,
@@ -112,10 +120,19 @@ from memory.retrieval.attached_context import build_attached_context
 from memory.retrieval.dates import parse_date_range
 from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction
+from memory.retrieval.neutralising import neutralise, neutralise_line
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter
-from memory.retrieval.recall_log import RecalledPassage, delete_recall_log, log_recall, recall_rate, recalled_for
-from memory.retrieval.search import MAX_RESULTS, SearchResults, recall, search
+from memory.retrieval.recall_log import (
+    RecalledPassage,
+    delete_recall_log,
+    extend_recall_log,
+    log_recall,
+    recall_rate,
+    recalled_for,
+)
+from memory.retrieval.search import MAX_RESULTS, SearchResults, is_relevant, recall, search
+from memory.retrieval.surroundings import surroundings
 from memory.retrieval.topics import get_relevant_context, related_threads, search_by_topic
 from memory.retrieval.tuning.calibration import (
     CalibrationResult,
@@ -157,11 +174,12 @@ from memory.spaces.groups import (
     rename_group,
     set_group_role,
 )
-from memory.stats.counts import MemoryCounts, memory_counts
+from memory.stats.counts import MemoryCounts, count_findable, count_unindexed, memory_counts
 from memory.stats.disk import disk_use, index_location
 from memory.stats.history import (
     DAY,
     WEEK,
+    DateField,
     TimeRange,
     count_by_owner,
     count_forgotten_since,
@@ -176,6 +194,7 @@ from memory.text import (
     clean_text,
     content_hash,
     excerpt,
+    has_visible_text,
     parse_uuid,
     strip_inline_markdown,
     without_bidi_controls,
@@ -197,7 +216,7 @@ from memory.utils.rate_limits import count_api_request, count_message, count_sea
 from memory.utils.remaining_time import estimate_remaining
 from memory.utils.stored_files import delete_after_commit, delete_file_on_rollback, delete_orphaned_files
 from memory.views.administration.shared import space_label
-from memory.views.document_rows import UploadChip, document_row
+from memory.views.document_rows import DocumentRow, UploadChip, document_row
 from memory.views.documents import upload_limits
 from memory.views.forms import format_metadata, parse_metadata, parse_passage, parse_space, space_choices
 from memory.views.http import PageRequest, admin_required

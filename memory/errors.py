@@ -6,6 +6,7 @@ CatoError
 ├── InvalidInputError    a query, id or argument that cannot be used
 │   ├── RecordConflictError    a record with this id belongs to another person
 │   └── DocumentConflictError  a document with this name belongs to another person
+├── EventsExpiredError   events after this position are not kept any more
 ├── VectorStoreDisabledError     vector_store.enabled is false
 ├── VectorStoreUnavailableError  the vector store does not answer; try again later
 │   └── VectorStoreRequestError  it answers, but refused this request, and would refuse it again
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 
 def gettext_noop(words: str) -> str:
@@ -46,8 +48,21 @@ class NotFoundError(CatoError):
         super().__init__(message or gettext(NOT_FOUND))
 
 
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """How many requests are allowed in a minute, how many are left, and in how many seconds counting begins again."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+
 class RateLimitedError(CatoError):
-    """More requests within a minute than are allowed."""
+    """More requests within a minute than are allowed. `limit` is that of an API token, if it is exceeded."""
+
+    def __init__(self, message: str = "", limit: RateLimit | None = None) -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class InvalidInputError(CatoError):
@@ -60,6 +75,10 @@ class RecordConflictError(InvalidInputError):
 
 class DocumentConflictError(InvalidInputError):
     """Another person owns the document of this name; nothing was written."""
+
+
+class EventsExpiredError(CatoError):
+    """The feed does not have all events after this position any more; the message has the position to continue with."""
 
 
 class VectorStoreDisabledError(CatoError):

@@ -8,9 +8,10 @@ import unicodedata
 import uuid
 
 _SPACES = re.compile(r"\s+")
-# Markdown syntax that excerpts omit: fences, headings, quotes, bullets, table rules; emphasis and code.
-_MARKS = re.compile(r"^\s*`{3,}.*$|^[\s|:-]*-{3}[\s|:-]*$|^\s*(?:#+|>+|[-+*])(?=\s)|\|+", re.MULTILINE)
-_EMPHASIS = re.compile(r"(?<![\w*])\*+(?=\S)|(?<=\S)\*+(?![\w*])|`+")
+# Markdown syntax that excerpts omit: fences, headings, quotes, bullets, table rules; emphasis and code. Nothing here tries
+# a run of characters more than once, so that no text takes long.
+_MARKS = re.compile(r"^[ \t]*+(?:`{3,}.*$|(?:#+|>+|[-+*])(?=\s))|^(?=[ \t|:-]*---)[ \t|:-]++$|\|+", re.MULTILINE)
+_EMPHASIS = re.compile(r"(?<![\w*])\*++(?=\S)|(?<=[^\s*])\*++(?!\w)|`+")
 
 # Embeddings, overrides and isolates of writing direction, which in a name would reorder the text around it.
 _BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -66,11 +67,16 @@ def content_hash(*parts: str) -> str:
 
 def excerpt(text: str, length: int = 160) -> str:
     """Return the beginning of `text` on one line without Markdown syntax, cut at a word after `length` characters."""
-    line = _SPACES.sub(" ", strip_inline_markdown(_MARKS.sub(" ", text[: 4 * length]))).strip()
+    line = one_line(text[: 4 * length])
     if len(line) <= length:
         return line
     cut = line[: length - 1]
     return (cut.rsplit(" ", 1)[0] if " " in cut[length // 2 :] else cut) + "…"
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one line without Markdown syntax."""
+    return _SPACES.sub(" ", strip_inline_markdown(_MARKS.sub(" ", text))).strip()
 
 
 def strip_inline_markdown(text: str) -> str:

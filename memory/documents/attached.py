@@ -10,20 +10,22 @@ from django.core.files import File
 from django.utils.translation import gettext as _
 
 from memory.documents import extraction
-from memory.documents.extraction.formats import UNSUPPORTED
+from memory.documents.extraction.formats import ONLY_PICTURES, UNSUPPORTED
 from memory.documents.extraction_runs import extraction_limits
 from memory.documents.uploads import validate_size
 from memory.errors import ExtractionError, InvalidInputError
 from memory.utils.formatting import error_text
 
 # What passages are chosen from. The index has the whole file.
-_MAX_CHARACTERS = 1_000_000
+MAX_EXTRACTED_CHARACTERS = 1_000_000
 # Extraction takes a processor each; further uploads wait, and pages stay fast.
 _extractions = threading.BoundedSemaphore(2)
 
 
 def extract_text(file: File[bytes], *, name: str) -> str:
-    """Return the beginning of the file's text. Raises InvalidInputError if it is too large, unsupported or unreadable.
+    """Return the beginning of the file's text, "" if it is a PDF that has only pictures of pages.
+
+    Raises InvalidInputError if it is too large, empty, unsupported or otherwise unreadable.
 
     Blocks until a child process has read the file.
     """
@@ -36,10 +38,12 @@ def extract_text(file: File[bytes], *, name: str) -> str:
             with _extractions:
                 extracted = extraction.read(Path(copy.name), name=name, limits=extraction_limits())
     except ExtractionError as error:
+        if error.words == ONLY_PICTURES:
+            return ""
         reason = _("Unsupported file type") if error.words == UNSUPPORTED else error_text(error)
         raise InvalidInputError(f"{name}: {reason}") from error
     finally:
         file.seek(0)
     if not extracted.text.strip():
         raise InvalidInputError(_("%(name)s has no text.") % {"name": name})
-    return extracted.text[:_MAX_CHARACTERS]
+    return extracted.text[:MAX_EXTRACTED_CHARACTERS]

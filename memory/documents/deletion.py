@@ -14,8 +14,9 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory import jobs, signals
+from memory.events import record_events
 from memory.exchanges.forgetting import forget
-from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage
+from memory.models import Chunk, Document, DocumentVersion, Event, Exchange, HiddenPassage
 from memory.models.documents import FOLDER
 from memory.utils import stored_files
 
@@ -31,7 +32,7 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
 
     The caller has checked that `by` may do this. A worker deletes chunks, vectors and originals.
     """
-    deleted = []
+    deleted: list[Document] = []
     with transaction.atomic():
         rows = Document.objects.select_for_update().filter(pk__in=list(document_ids), forgotten_at=None)
         for document in rows:
@@ -42,10 +43,12 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
             document.name, document.source_path, document.metadata, document.live_version = "", "", {}, None
             document.forgotten_at = timezone.now()
             document.save()
-            deleted.append(document.pk)
+            deleted.append(document)
         if deleted:
+            record_events(Event.Kind.DOCUMENT_FORGOTTEN, deleted)
             jobs.wake_worker_on_commit("cleanup_documents")
-            transaction.on_commit(lambda: signals.documents_deleted.send(sender=None, document_ids=deleted, by=by))
+            ids = [document.pk for document in deleted]
+            transaction.on_commit(lambda: signals.documents_deleted.send(sender=None, document_ids=ids, by=by))
     return len(deleted)
 
 
@@ -69,6 +72,7 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
             _hide(Chunk.objects.filter(version=version))
             Document.objects.filter(pk=document.pk).update(live_version=None)
             _extract_again(others)
+        record_events(Event.Kind.DOCUMENT_CHANGED, [document])
         jobs.wake_worker_on_commit("cleanup_documents")
 
 

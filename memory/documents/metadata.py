@@ -10,9 +10,10 @@ from django.utils.translation import gettext as _
 
 from memory import jobs
 from memory.errors import InvalidInputError
+from memory.events import record_events
 from memory.exchanges.lifecycle import Metadata
 from memory.exchanges.metadata import Checked, save_metadata_values, validate_metadata
-from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange
+from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Event, Exchange
 from memory.utils.batching import iterate_by_pk
 
 # Keys of a chunk's metadata that Cato sets.
@@ -47,6 +48,7 @@ def set_document_metadata(document: Document, metadata: Metadata) -> None:
         )
         for batch in iterate_by_pk(chunks, _BATCH_SIZE):
             _set_chunk_metadata(batch, checked)
+        record_events(Event.Kind.DOCUMENT_CHANGED, [locked])
         jobs.wake_worker_on_commit("index_pending")
     document.metadata = checked
 

@@ -10,8 +10,9 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory import jobs
+from memory.events import record_events
 from memory.index import generations
-from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange, Job
+from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Event, Exchange, Job
 
 Stage = DocumentVersion.Stage
 
@@ -57,6 +58,7 @@ def _publish(version: DocumentVersion) -> bool:
     now = timezone.now()
     DocumentVersion.objects.filter(pk=version.pk).update(stage=Stage.READY, ready_at=now, error="")
     Document.objects.filter(pk=document.pk).update(live_version=version)
+    record_events(Event.Kind.DOCUMENT_PUBLISHED, [document])
     jobs.wake_worker_on_commit("cleanup_documents")
     return True
 

@@ -24,8 +24,9 @@ from memory import jobs
 from memory.documents.extraction import formats
 from memory.documents.metadata import set_document_metadata, validate_document_metadata
 from memory.errors import DocumentConflictError, ExtractionError, InvalidInputError, VectorStoreDisabledError
+from memory.events import record_events
 from memory.exchanges.lifecycle import Metadata
-from memory.models import Document, DocumentVersion, Space
+from memory.models import Document, DocumentVersion, Event, Space
 from memory.models.documents import storage_path
 from memory.text import clean_text, has_visible_text, without_bidi_controls
 from memory.utils import stored_files
@@ -55,13 +56,15 @@ def upload_document(
     metadata: Metadata | None = None,
     version_of: Document | None = None,
     is_separate: bool = False,
+    document_id: uuid.UUID | None = None,
 ) -> UploadResult:
     """Store a file as the next version of the document `name` in `space`; a worker extracts it after the commit.
 
     A file read from `source_path` on the server is a version of the document with that path. If another document has
     the name, more of the path is added to it. `metadata` replaces the document's metadata; None keeps it. `version_of`
     is a document that the caller has checked this person may change; without it, people only add versions to their own
-    documents. `is_separate`: the file becomes a document of its own, with a number after its name if that is taken.
+    documents. `is_separate`: the file becomes a document of its own, with a number after its name if that is taken, and
+    with the id `document_id`, if that is not None.
     Raises InvalidInputError for an unsupported file, DocumentConflictError if the document of this name belongs to
     someone else, and VectorStoreDisabledError.
     """
@@ -79,7 +82,9 @@ def upload_document(
     sha256 = _digest(file)
     stored_name = default_storage.save(storage_path(DocumentVersion(), name), file)
     with stored_files.delete_file_on_rollback(stored_name), transaction.atomic():
-        document = _document(name, space, owner_id, source, source_path, is_separate=is_separate)
+        document = _document(
+            name, space, owner_id, source, source_path, is_separate=is_separate, document_id=document_id
+        )
         known = _version_with_bytes(document, sha256)
         may_change = document.owner_id == owner_id or (version_of is not None and version_of.pk == document.pk)
         if not may_change and (known is None or metadata is not None):
@@ -87,9 +92,9 @@ def upload_document(
                 _("%(owner)s already has a document %(name)s here. Give the file another name.")
                 % {"owner": document.owner, "name": name}
             )
+        version = known or _next_version(document, stored_name, file.size, sha256, kind, owner_id)
         if metadata is not None:
             set_document_metadata(document, metadata)
-        version = known or _next_version(document, stored_name, file.size, sha256, kind, owner_id)
         jobs.wake_worker_on_commit("read_documents")
     if known:
         default_storage.delete(stored_name)
@@ -133,7 +138,14 @@ def _digest(file: File[bytes]) -> str:
 
 
 def _document(
-    name: str, space: Space, owner_id: uuid.UUID, source: str, source_path: str, *, is_separate: bool
+    name: str,
+    space: Space,
+    owner_id: uuid.UUID,
+    source: str,
+    source_path: str,
+    *,
+    is_separate: bool,
+    document_id: uuid.UUID | None,
 ) -> Document:
     """Return the document that the file is a version of, locked; create it if there is none."""
     documents = Document.objects.select_for_update().filter(space=space, forgotten_at=None)
@@ -142,7 +154,13 @@ def _document(
     for candidate in numbered_names(name, space) if is_separate else _names(name, source_path):
         document, is_new = documents.get_or_create(
             name=candidate,
-            defaults={"space": space, "owner_id": owner_id, "source": source, "source_path": source_path},
+            defaults={
+                "id": document_id or uuid.uuid4(),
+                "space": space,
+                "owner_id": owner_id,
+                "source": source,
+                "source_path": source_path,
+            },
         )
         if is_new or not (source_path or is_separate):
             return document
@@ -187,6 +205,7 @@ def _next_version(
     jobs.cancel(replaced)
     replaced.update(stage=Stage.CANCELLED)
     last = document.versions.aggregate(last=Max("number"))["last"] or 0
+    record_events(Event.Kind.DOCUMENT_CHANGED if last else Event.Kind.DOCUMENT_ADDED, [document])
     return DocumentVersion.objects.create(
         document=document,
         number=last + 1,

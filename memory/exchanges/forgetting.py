@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from memory import jobs, signals
 from memory.embeddings import cache
 from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
+from memory.events import record_events
 from memory.exchanges.lifecycle import requeue_changed
 from memory.exchanges.supersessions import delete_supersessions
 from memory.index import generations, placement, store
@@ -29,6 +30,7 @@ from memory.models import (
     Collection,
     EmbeddingJob,
     ErasureJob,
+    Event,
     Exchange,
     Feedback,
     Job,
@@ -86,15 +88,18 @@ def forget(
     """Make these exchanges tombstones, unreadable after the commit; return the ids that were not forgotten before.
 
     The caller has checked that `by` may forget them. A worker erases vectors, cached embeddings and texts later.
-    `as_part_of_a_document`: `by` deleted or replaced a document, which has its own signal. `operation`: the bulk
+    `as_part_of_a_document`: `by` deleted or replaced a document, which has its own signal and events. `operation`: the bulk
     operation whose receipt counts these exchanges.
     """
-    forgotten = [id for batch in batched(exchange_ids, _BATCH_SIZE) for id in _forget_batch(batch, by, operation)]
+    forgotten: list[uuid.UUID] = []
+    for batch in batched(exchange_ids, _BATCH_SIZE):
+        exchanges = _forget_batch(batch, by, operation, has_events=not as_part_of_a_document)
+        forgotten.extend(exchange.pk for exchange in exchanges)
     if forgotten:
         cache.clear_query_cache()
         jobs.wake_worker_on_commit("erase_forgotten")
-        event = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
-        transaction.on_commit(lambda: signals.exchanges_forgotten.send(sender=None, **event))
+        facts = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
+        transaction.on_commit(lambda: signals.exchanges_forgotten.send(sender=None, **facts))
     return forgotten
 
 
@@ -165,7 +170,9 @@ def _removed_counts(metadata: Mapping[str, Any]) -> dict[str, int]:
     return {key: metadata[key] for key in _RECEIPT_KEYS if isinstance(metadata.get(key), int)}
 
 
-def _forget_batch(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: Operation | None) -> list[uuid.UUID]:
+def _forget_batch(
+    exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: Operation | None, *, has_events: bool
+) -> list[Exchange]:
     now = timezone.now()
     exchanges = list(Exchange.objects.select_for_update().filter(id__in=exchange_ids, forgotten_at=None))
     ids = [exchange.pk for exchange in exchanges]
@@ -193,7 +200,11 @@ def _forget_batch(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: O
     ErasureJob.objects.bulk_create(
         [ErasureJob(exchange_id=id, due_at=busy_until.get(id, now)) for id in ids], ignore_conflicts=True
     )
-    return ids
+    if has_events:
+        records = removed["records"]
+        record_events(Event.Kind.EXCHANGE_FORGOTTEN, [e for e in exchanges if e.pk not in records])
+        record_events(Event.Kind.RECORD_FORGOTTEN, [e for e in exchanges if e.pk in records])
+    return exchanges
 
 
 def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:

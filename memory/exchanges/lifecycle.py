@@ -16,11 +16,12 @@ from django.utils.translation import gettext as _
 from memory import jobs
 from memory.embeddings import cache
 from memory.errors import InvalidInputError, VectorStoreDisabledError
+from memory.events import record_events
 from memory.exchanges.metadata import add_metadata_values, save_metadata_values, validate_metadata
 from memory.index.generations import writable_generations
 from memory.index.parts import embedding_hash
 from memory.lexical.indexing import index_terms
-from memory.models import EmbeddingJob, Exchange, IndexGeneration, Space
+from memory.models import EmbeddingJob, Event, Exchange, IndexGeneration, Space
 from memory.text import clean_text
 
 Scalar = str | int | float | bool
@@ -31,10 +32,11 @@ Metadata = Mapping[str, Scalar | Sequence[Scalar]]
 class NewExchange:
     """Fields of an exchange to store. A note has only a `user_message`.
 
-    `owner` is the row of `owner_id`, if it is in memory. `is_first` says that the turn has no exchange yet, so that none
+    `id` is chosen by imports, so that they are not repeated; None: a new one. `owner` is the row of `owner_id`, if it is in memory. `is_first` says that the turn has no exchange yet, so that none
     is looked up.
     """
 
+    id: uuid.UUID | None = None
     space: Space
     owner_id: uuid.UUID
     owner: Model | None = None
@@ -64,21 +66,21 @@ def remember(exchange: NewExchange) -> Exchange:
     return remember_many([exchange])[0]
 
 
-def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
+def remember_many(items: Sequence[NewExchange], *, event: Event.Kind = Event.Kind.EXCHANGE_STORED) -> list[Exchange]:
     """Store several exchanges in one transaction; return them in the same order.
 
-    They are embedded together, in as few requests as the provider allows. Raises VectorStoreDisabledError and
-    InvalidInputError, before anything is written.
+    They are embedded together, in as few requests as the provider allows. `event`: the kind of the events of
+    new exchanges. Raises VectorStoreDisabledError and InvalidInputError, before anything is written.
     """
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
     built = [_build_exchange(item) for item in items]
     # Without a savepoint: what can be refused has been refused.
     with transaction.atomic(savepoint=False):
-        return _store(items, built)
+        return _store(items, built, event)
 
 
-def _store(items: Sequence[NewExchange], built: Sequence[Exchange]) -> list[Exchange]:
+def _store(items: Sequence[NewExchange], built: Sequence[Exchange], event: Event.Kind) -> list[Exchange]:
     turns = [item.turn_id for item in items if item.turn_id and not item.is_first]
     known = {row.turn_id: row for row in Exchange.objects.filter(turn_id__in=turns)} if turns else {}
     stored: list[Exchange] = []
@@ -105,6 +107,7 @@ def _store(items: Sequence[NewExchange], built: Sequence[Exchange]) -> list[Exch
     EmbeddingJob.objects.bulk_create(
         [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in added for g in generations]
     )
+    record_events(event, added)
     jobs.wake_worker_on_commit("index_pending")
     return stored
 
@@ -114,7 +117,8 @@ def update_exchange(
     exchange: Exchange, *, user_message: str, assistant_message: str, metadata: Metadata | None = None
 ) -> Exchange:
     """Replace the text, for example after a resumed answer, and optionally the metadata; skip a forgotten exchange."""
-    exchange = Exchange.objects.select_for_update(of=("self",)).select_related("owner", "previous").get(pk=exchange.pk)
+    rows = Exchange.objects.select_for_update(of=("self",)).select_related("owner", "previous", "record")
+    exchange = rows.get(pk=exchange.pk)
     if exchange.forgotten_at:
         return exchange
     exchange.user_message, exchange.assistant_message = clean_text(user_message), clean_text(assistant_message)
@@ -128,6 +132,8 @@ def update_exchange(
     save_metadata_values([exchange])
     requeue_changed([exchange.pk], force=has_new_metadata)
     requeue_changed(exchange.following.values_list("pk", flat=True))
+    is_record = hasattr(exchange, "record")
+    record_events(Event.Kind.RECORD_CHANGED if is_record else Event.Kind.EXCHANGE_CHANGED, [exchange])
     exchange.refresh_from_db()
     return exchange
 
@@ -173,6 +179,7 @@ def _build_exchange(item: NewExchange) -> Exchange:
     user_message, assistant_message = clean_text(item.user_message), clean_text(item.assistant_message)
     _require_text(user_message)
     return Exchange(
+        id=item.id or uuid.uuid4(),
         space=item.space,
         user_message=user_message,
         assistant_message=assistant_message,
@@ -232,9 +239,15 @@ def activate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
     return _set_inactive(exchange_ids, is_inactive=False, is_citable=False)
 
 
+@transaction.atomic
 def _set_inactive(exchange_ids: Iterable[uuid.UUID | None], *, is_inactive: bool, is_citable: bool) -> int:
     ids = [id for id in exchange_ids if id is not None]
     changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(
         is_inactive=is_inactive, is_citable=is_citable
+    )
+    rows = list(changed.select_for_update().only("thread_id", "space_id", "is_inactive"))
+    record_events(
+        Event.Kind.EXCHANGE_HIDDEN if is_inactive else Event.Kind.EXCHANGE_SHOWN,
+        [row for row in rows if row.is_inactive != is_inactive],
     )
     return changed.update(is_inactive=is_inactive, is_citable=is_citable)

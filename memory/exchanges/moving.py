@@ -11,7 +11,8 @@ from django.utils.translation import gettext as _
 from memory import jobs, signals
 from memory.documents.uploads import numbered_names
 from memory.errors import InvalidInputError
-from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange, LexicalEntry, Space
+from memory.events import record_events
+from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Event, Exchange, LexicalEntry, Space
 from memory.utils.batching import batched
 
 _BATCH_SIZE = 500
@@ -21,7 +22,11 @@ _BATCH_SIZE = 500
 def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
     """Move all exchanges of the thread to the space `to`; return their number."""
     _send_moved_on_commit(by, to, thread_id=thread_id)
-    return _move(Exchange.objects.filter(thread_id=thread_id), to)
+    exchanges = Exchange.objects.filter(thread_id=thread_id)
+    moved = list(exchanges.filter(forgotten_at=None).exclude(space=to).only("thread_id", "space_id"))
+    record_events(Event.Kind.EXCHANGE_MOVED_OUT, moved)
+    record_events(Event.Kind.EXCHANGE_MOVED_IN, moved, space_id=to.pk)
+    return _move(exchanges, to)
 
 
 def is_being_read(document: Document) -> bool:
@@ -46,6 +51,8 @@ def move_document(document: Document, *, to: Space, by: uuid.UUID, is_separate: 
         name = next(name for name in numbered_names(name, to) if not others.filter(name=name).exists())
     elif others.filter(name=name).exists():
         raise InvalidInputError(_("There is a document %(name)s in that space already.") % {"name": locked.name})
+    record_events(Event.Kind.DOCUMENT_MOVED_OUT, [locked])
+    record_events(Event.Kind.DOCUMENT_MOVED_IN, [locked], space_id=to.pk)
     # Without its path, the next file from that path is a new document; this one is identified by its name.
     Document.objects.filter(pk=locked.pk).update(space=to, name=name, source_path="")
     _send_moved_on_commit(by, to, document_id=locked.pk)

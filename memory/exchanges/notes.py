@@ -25,8 +25,11 @@ def add_note(
     manual_entry: bool = False,
     timestamp: datetime | None = None,
     metadata: Metadata | None = None,
+    note_id: uuid.UUID | None = None,
 ) -> list[Exchange]:
     """Store `text` as one or more exchanges, in text order, each with the metadata.
+
+    `note_id` becomes the id of the first one, and the ids of the others are derived from it.
 
     Raises InvalidInputError for an empty text and for invalid metadata, and VectorStoreDisabledError.
     """
@@ -45,6 +48,7 @@ def add_note(
     return remember_many(
         [
             NewExchange(
+                id=uuid.uuid5(note_id, str(number)) if note_id and number else note_id,
                 space=space,
                 owner_id=owner_id,
                 user_message=text[span.start : span.end],

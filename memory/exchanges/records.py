@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from memory.exchanges.lifecycle import NewExchange, remember_many, requeue_chang
 from memory.exchanges.metadata import Checked, validate_metadata
 from memory.filters import Filter, all_of, parse_filter, to_sql
 from memory.index import generations
-from memory.models import Exchange, IndexGeneration, Record, Space
+from memory.models import Event, Exchange, IndexGeneration, Record, Space
 from memory.retrieval import get_strategy, query_embedding
 from memory.retrieval.types import Query, RankedHits
 from memory.spaces.access import SpaceIds, in_spaces
@@ -40,12 +41,16 @@ _SHOWN_IDS, _SHOWN_CHARS = 20, 80
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """A record to store under `id`. Without a vector, its text is embedded."""
+    """A record to store under `id`. Without a vector, its text is embedded.
+
+    `timestamp` is the time of a new record, None: now.
+    """
 
     id: str
     text: str
     metadata: Mapping[str, object] = field(default_factory=dict)
     vector: Vector | None = None
+    timestamp: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class _ValidatedRecord:
     text: str
     metadata: Checked
     vector: bytes | None
+    timestamp: datetime | None
 
 
 def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid.UUID) -> list[uuid.UUID]:
@@ -177,7 +183,7 @@ def _validate_record(name: str, record: NewRecord) -> _ValidatedRecord:
     if not text.strip():
         raise InvalidInputError(f"The record {name:.80} has no text.")
     vector = None if record.vector is None else _validate_vector(record.vector).astype("<f4").tobytes()
-    return _ValidatedRecord(name, text, validate_metadata(record.metadata), vector)
+    return _ValidatedRecord(name, text, validate_metadata(record.metadata), vector, record.timestamp)
 
 
 def _validate_names(ids: Iterable[str]) -> list[str]:
@@ -212,10 +218,16 @@ def _create(records: Sequence[_ValidatedRecord], space: Space, owner_id: uuid.UU
     exchanges = remember_many(
         [
             NewExchange(
-                space=space, owner_id=owner_id, user_message=r.text, source=Exchange.Source.API, metadata=r.metadata
+                space=space,
+                owner_id=owner_id,
+                user_message=r.text,
+                source=Exchange.Source.API,
+                timestamp=r.timestamp,
+                metadata=r.metadata,
             )
             for r in records
-        ]
+        ],
+        event=Event.Kind.RECORD_STORED,
     )
     pairs = list(zip(records, exchanges, strict=True))
     active = generations.active_generation()

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memory.lexical.analyser import analyse, detect_language, query_terms, stem, words_at
+from memory.text import one_line
 
-# Characters before the first marked word in an excerpt.
+# Characters before the first marked word in an excerpt, at most a third of it.
 _BEFORE = 80
+# Characters of the text that are considered, as a multiple of an excerpt's length: Markdown syntax is left out of them.
+_WINDOW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +22,32 @@ class TextPart:
 
 
 def marked_excerpt(text: str, query: str, length: int) -> list[TextPart]:
-    """Return an excerpt of at most `length` characters besides its ellipses, as parts in order.
+    """Return an excerpt of at most `length` characters besides its ellipses, without Markdown syntax, as parts in order.
 
     It begins near the first word of the query in the text, or at the beginning of the text. Words are compared as the
     keyword search does, by their stems in the language of the text or of the query.
     """
-    text = " ".join(text.split())
+    before = min(_BEFORE, length // 3)
     spans = _spans(text, query)
+    first = spans[0][0] if spans else 0
+    # Markdown syntax stands at the beginning of lines, so the line of the word is included, unless it is long.
+    begin = text.rfind("\n", 0, max(0, first - before)) + 1
+    if first - begin > length:
+        begin = max(first - length, text.find(" ", first - length, first) + 1)
+    window = text[begin : first + _WINDOW * length]
+    line = one_line(window)
+    spans = _spans(line, query)
     start = spans[0][0] if spans else 0
-    start = 0 if start + _BEFORE < length else text.rfind(" ", 0, start - _BEFORE) + 1
-    end = len(text) if len(text) <= start + length else max(text.rfind(" ", start, start + length), start + length // 2)
-    parts = [TextPart("… ", False)] if start else []
+    start = 0 if start + before < length else line.rfind(" ", 0, start - before) + 1
+    end = len(line) if len(line) <= start + length else max(line.rfind(" ", start, start + length), start + length // 2)
+    is_cut = end < len(line) or bool(text[begin + len(window) :].strip())
+    parts = [TextPart("… ", False)] if start or text[:begin].strip() else []
     at = start
     for first, last in spans:
         if start <= first and last <= end:
-            parts += [TextPart(text[at:first], False), TextPart(text[first:last], True)]
+            parts += [TextPart(line[at:first], False), TextPart(line[first:last], True)]
             at = last
-    parts.append(TextPart(text[at:end] + (" …" if end < len(text) else ""), False))
+    parts.append(TextPart(line[at:end] + (" …" if is_cut else ""), False))
     return [part for part in parts if part.text]
 
 

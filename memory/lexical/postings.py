@@ -167,6 +167,11 @@ def newest_with_term(query_term: QueryTerm, spaces: Iterable[uuid.UUID], limit: 
         return [exchange_id for (exchange_id,) in cursor.fetchall()]
 
 
+def terms_in_spaces(terms: Iterable[str], spaces: Iterable[uuid.UUID]) -> set[str]:
+    """Return those of these terms that a row in these spaces contains."""
+    return _terms_in_spaces([(term, False) for term in terms], list(spaces))
+
+
 def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[LexicalEntry]:
     """Return the rows in all spaces that contain every one of these terms."""
     if connection.vendor == "sqlite":

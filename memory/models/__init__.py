@@ -1,6 +1,7 @@
 """The models of memory."""
 
 from memory.models.documents import Chunk, Document, DocumentVersion, HiddenPassage
+from memory.models.events import Event, EventFeed
 from memory.models.exchanges import (
     Exchange,
     Feedback,

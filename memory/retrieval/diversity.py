@@ -52,25 +52,19 @@ def spread(ranked: Sequence[Candidate], limit: int, *, passes: Callable[[Candida
     Returns at most `limit` candidates. More of one source follow only if no other candidate passes the gate.
     """
     remaining = list(ranked)
+    sources = {c.id: {source for source in (c.owner_id, c.document) if source} for c in remaining}
     kept: list[Candidate] = []
     counts: Counter[str] = Counter()
     while remaining and len(kept) < limit:
         if len(kept) % IN_A_ROW == 0:
             counts.clear()
-        pick = next((c for c in remaining if _has_room(c, counts) and passes(c)), remaining[0])
+        full = {source for source, count in counts.items() if count >= MAX_PER_SOURCE}
+        pick = next((c for c in remaining if full.isdisjoint(sources[c.id]) and passes(c)), remaining[0])
         remaining.remove(pick)
         if not any(_are_duplicates(pick.text_terms, other.text_terms) for other in kept):
             kept.append(pick)
-            counts.update(_sources(pick))
+            counts.update(sources[pick.id])
     return kept
-
-
-def _has_room(candidate: Candidate, counts: Counter[str]) -> bool:
-    return all(counts[source] < MAX_PER_SOURCE for source in _sources(candidate))
-
-
-def _sources(candidate: Candidate) -> list[str]:
-    return [source for source in (candidate.owner_id, candidate.document) if source]
 
 
 def _are_duplicates(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Neutralise quoted text so that nothing in it can imitate the frame around a recalled passage."""
+"""Neutralise quoted text so that nothing in it can imitate the frame around a recalled passage or the result of a tool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BRACKET = re.compile("[<\uff1c\ufe64\u2329\u27e8\u3008]")
 _BRACKET_REPLACEMENT = "‹"
 # Number of characters inspected after a bracket, enough for the word with blanks and invisible characters between.
 _MAX_TAG_CHARS = 80
-_TAG_NAME = "passage"
+_TAG_NAMES = ("passage", "tool_result")
 # A line of three or more of these looks like the separator between the recalled passages and the message.
 _DASHES = frozenset("-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d")
 _RULE_REPLACEMENT = "· · ·"
@@ -41,7 +41,7 @@ def _opens_frame_tag(text: str, start: int) -> bool:
     """
     following = unicodedata.normalize("NFKC", text[start : start + _MAX_TAG_CHARS]).casefold()
     letters = "".join(c for c in following if not (c.isspace() or _is_invisible(c) or c in "/\\\u2044\u2215"))
-    return letters.startswith(_TAG_NAME)
+    return letters.startswith(_TAG_NAMES)
 
 
 def _is_rule(line: str) -> bool:

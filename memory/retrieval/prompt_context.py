@@ -87,13 +87,13 @@ def _sources(result: Hit) -> list[uuid.UUID]:
     return [result.exchange.owner_id, *([location.document_id] if location else [])]
 
 
-def build_prompt_context(results: Sequence[Hit], *, max_tokens: int) -> str:
-    """Return the framed, numbered, dated and attributed quotations of all passages; "" without hits.
+def build_prompt_context(results: Sequence[Hit], *, max_tokens: int, first_number: int = 1) -> str:
+    """Return the framed, dated and attributed quotations of all passages, numbered from `first_number`; "" without hits.
 
     Chunks are widened with adjacent chunks while `max_tokens` has room. The tags contain a random mark, which the
     authors of the quoted texts could not know.
     """
-    passages = build_passages(results)
+    passages = build_passages(results, first_number=first_number)
     if not passages:
         return ""
     remaining = max_tokens - _cost(passages)

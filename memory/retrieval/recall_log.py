@@ -76,26 +76,31 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit], *, is_first: bool = F
 
     Each row gets the number of its passage as its rank. `is_first`: the turn has no log yet.
     """
-    groups = list(enumerate(group_adjacent(results), start=1))
     with transaction.atomic(savepoint=False):
         if not is_first:
             RecallLogEntry.objects.filter(turn_id=turn_id).delete()
-        RecallLogEntry.objects.bulk_create(
-            [
-                RecallLogEntry(
-                    turn_id=turn_id,
-                    exchange_id=result.exchange.id,
-                    rank=number,
-                    similarity=result.similarity,
-                    score=result.score,
-                    strategy=result.strategy,
-                    reason=result.explanation[:_MAX_REASON],
-                    later_id=result.later,
-                )
-                for number, group in groups
-                for result in group
-            ]
-        )
+        return extend_recall_log(turn_id, results, first_number=1)
+
+
+def extend_recall_log(turn_id: uuid.UUID, results: Sequence[Hit], *, first_number: int) -> list[RecalledPassage]:
+    """Add `results`, best first, to the log of this turn as passages numbered from `first_number`; return these."""
+    groups = list(enumerate(group_adjacent(results), start=first_number))
+    RecallLogEntry.objects.bulk_create(
+        [
+            RecallLogEntry(
+                turn_id=turn_id,
+                exchange_id=result.exchange.id,
+                rank=number,
+                similarity=result.similarity,
+                score=result.score,
+                strategy=result.strategy,
+                reason=result.explanation[:_MAX_REASON],
+                later_id=result.later,
+            )
+            for number, group in groups
+            for result in group
+        ]
+    )
     return [_passage([_of_hit(number, result) for result in group]) for number, group in groups]
 
 

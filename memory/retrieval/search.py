@@ -18,6 +18,7 @@ from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.exchanges import feedback, supersessions
 from memory.filters import Filter
 from memory.index import generations
+from memory.lexical.marks import contains_all_words
 from memory.retrieval import get_strategy, instruction_detection, probes, prompt_context, query_embedding
 from memory.retrieval.gate import is_follow_up
 from memory.retrieval.instruction_detection import DetectedInstruction
@@ -171,8 +172,12 @@ def search(
     count: int = 20,
     min_similarity: float | None = None,
     filters: Filter | None = None,
+    exclude: frozenset[uuid.UUID] = frozenset(),
+    person_id: uuid.UUID | None = None,
 ) -> SearchResults:
     """Return the `count` best hits for `text` in `spaces`; hits below the gate are included and marked.
+
+    Exchanges in `exclude` are left out, and those that `person_id` marked as not relevant.
 
     If the index does not answer, only terms are searched, the note says so and no hit has a similarity. Otherwise only
     lexical hits that are not among the nearest have no similarity. Raises InvalidInputError and
@@ -189,11 +194,20 @@ def search(
         raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
     if not spaces:
         return SearchResults()
-    ranking = rank(text, spaces=spaces, limit=count, filters=filters)
+    options = RecallOptions(spaces=spaces, filters=filters, exclude=exclude, person_id=person_id)
+    query = _build_query([text], options, limit=count)
+    ranking = _rank(query, settings.CATO.vector_store.retrieval_strategy)
     ranked = ranking.results
     if min_similarity is not None:
         ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
     return SearchResults(results=tuple(ranked[:count]), note=_note(ranking))
+
+
+def is_relevant(hit: Hit, text: str) -> bool:
+    """Return True for a hit that would be recalled for `text`, and for one with every word of it, which may be one word."""
+    return not hit.is_below_gate or contains_all_words(
+        f"{hit.exchange.user_message} {hit.exchange.assistant_message}", text
+    )
 
 
 def rank(

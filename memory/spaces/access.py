@@ -101,7 +101,7 @@ def space_by_name(person_id: uuid.UUID, name: str) -> Space:
     for space in readable_spaces(person_id).order_by("kind", "name"):
         names = {
             space.name.casefold(),
-            space.display_name.casefold() if space.kind == Space.Kind.TEAM else "",
+            space.display_name.casefold(),
             "own" if space.owner_id else "",
             "team" if space.kind == Space.Kind.TEAM else "",
         }

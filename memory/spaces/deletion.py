@@ -11,6 +11,7 @@ from memory.models import (
     Chunk,
     Document,
     DocumentVersion,
+    Event,
     Exchange,
     Feedback,
     Membership,
@@ -25,13 +26,16 @@ def delete_space_contents(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
     """Forget one batch of the space's contents; return its size, or 0 if nothing is left to read.
 
     Whole documents come first, then exchanges of all sources. Each batch is a transaction, so repeated calls resume
-    after an interruption. A worker erases vectors, cached embeddings, texts and originals later.
+    after an interruption; the last one deletes the events of the space. A worker erases vectors, cached embeddings, texts
+    and originals later.
     """
     documents = Document.objects.filter(space_id=space_id, forgotten_at=None).values_list("pk", flat=True)[:_BATCH_SIZE]
     if deleted := forget_documents(documents, by=by):
         return deleted
     remaining = Exchange.objects.filter(space_id=space_id, forgotten_at=None)
     ids = set(remaining.values_list("pk", flat=True)[:_BATCH_SIZE])
+    if not ids:
+        Event.objects.filter(space_id=space_id).delete()
     chunk_ids = set(Chunk.objects.filter(exchange_id__in=ids).values_list("exchange_id", flat=True))
     return len(forget(chunk_ids, by=by, as_part_of_a_document=True)) + len(forget(ids - chunk_ids, by=by))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db.models import Count, QuerySet
 
+from memory.filters import Filter, to_sql, without_phrases
 from memory.index import generations
 from memory.models import EmbeddingJob, ErasureJob, Exchange, Job
 from memory.spaces.access import SpaceIds, in_spaces
@@ -48,3 +49,16 @@ def memory_counts(spaces: SpaceIds | None) -> MemoryCounts:
         strategy=settings.CATO.vector_store.retrieval_strategy,
         enabled=settings.CATO.vector_store.enabled,
     )
+
+
+def count_findable(spaces: SpaceIds, filters: Filter | None = None) -> int:
+    """Count the exchanges in `spaces` that a search with these filters covers; phrases do not limit what is searched."""
+    rows = in_spaces(Exchange.objects.findable(), spaces)
+    condition = without_phrases(filters) if filters else None
+    return (rows.filter(to_sql(condition)) if condition else rows).count()
+
+
+def count_unindexed(spaces: SpaceIds) -> int:
+    """Count the exchanges in `spaces` that wait to be embedded, or failed, and are found by keyword only."""
+    unindexed = EmbeddingJob.objects.filter(generation=generations.active_generation()).exclude(state=Job.State.DONE)
+    return in_spaces(Exchange.objects.findable().filter(pk__in=unindexed.values("exchange")), spaces).count()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Literal
 
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
@@ -13,6 +14,8 @@ from django.utils import timezone
 from memory.models import Exchange, RecallLogEntry
 from memory.spaces.access import SpaceIds, in_spaces
 
+# The date by which exchanges are counted: of the message, or when it was stored. They differ after an import.
+DateField = Literal["timestamp", "created_at"]
 WEEK, DAY = timedelta(days=7), timedelta(days=1)
 
 
@@ -36,16 +39,16 @@ def period_ends(count: int, span: timedelta) -> list[datetime]:
     return [now - span * number for number in range(count, -1, -1)]
 
 
-def growth_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
-    """Return for each time how many of the exchanges that are findable now existed then."""
-    counts = {f"n{number}": Count("pk", filter=Q(created_at__lte=end)) for number, end in enumerate(at)}
+def growth_counts(spaces: SpaceIds | None, at: Sequence[datetime], by: DateField = "created_at") -> list[int]:
+    """Return for each time how many of the exchanges that are findable now have an earlier date."""
+    counts = {f"n{number}": Count("pk", filter=Q(**{f"{by}__lte": end})) for number, end in enumerate(at)}
     found = _findable(spaces).aggregate(**counts)
     return [found[name] for name in counts]
 
 
-def first_exchange_at(spaces: SpaceIds | None) -> datetime | None:
-    """Return the creation time of the oldest findable exchange, or None."""
-    first: datetime | None = _findable(spaces).aggregate(first=Min("created_at"))["first"]
+def first_exchange_at(spaces: SpaceIds | None, by: DateField = "created_at") -> datetime | None:
+    """Return the date of the oldest findable exchange, or None."""
+    first: datetime | None = _findable(spaces).aggregate(first=Min(by))["first"]
     return first
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import time
 import uuid
 
 from django.conf import settings
 from django.core.cache import cache
 from django.utils.translation import gettext as _
 
-from memory.errors import RateLimitedError
+from memory.errors import RateLimit, RateLimitedError
 
 
 def count_search(person_id: uuid.UUID) -> None:
@@ -21,13 +22,17 @@ def count_search(person_id: uuid.UUID) -> None:
 def count_message(person_id: uuid.UUID) -> None:
     """Count a person's message. Raises RateLimitedError above `messages_per_minute`."""
     if not is_within_limit(f"say:{person_id}", settings.CATO.chat.messages_per_minute, 60):
-        raise RateLimitedError(_("Too many messages. Try again in a minute; your draft is saved."))
+        raise RateLimitedError(_("Too many messages. Try again in a minute."))
 
 
-def count_api_request(token_id: uuid.UUID) -> None:
+def count_api_request(token_id: uuid.UUID) -> RateLimit:
     """Count a request with this API token. Raises RateLimitedError above `requests_per_minute`."""
-    if not is_within_limit(f"api:{token_id}", settings.CATO.api.requests_per_minute, 60):
-        raise RateLimitedError(_("Rate limit exceeded for this token. Try again in a minute."))
+    most = settings.CATO.api.requests_per_minute
+    count = _count(f"api:{token_id}", 60)
+    limit = RateLimit(most, max(0, most - count), _seconds_left(f"limit:end:{token_id}", 60, is_first=count == 1))
+    if count > most:
+        raise RateLimitedError(_("Rate limit exceeded for this token. Try again in a minute."), limit)
+    return limit
 
 
 def is_within_limit(name: str, limit: int, seconds: int) -> bool:
@@ -35,15 +40,34 @@ def is_within_limit(name: str, limit: int, seconds: int) -> bool:
 
     Without a cache server nothing is limited.
     """
+    return _count(name, seconds) <= limit
+
+
+def _count(name: str, seconds: int) -> int:
+    """Count one event called `name`; return the number within `seconds`, or 0 if it is unknown."""
     from redis.exceptions import RedisError
 
     # Hash the key, because it may contain form input. Caches show their keys, and log warnings about unusual ones.
     key = f"limit:{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()}"
     try:
         cache.add(key, 0, timeout=seconds)
-        return cache.incr(key) <= limit
+        return int(cache.incr(key))
     except ValueError:  # the key expired between the two calls
         cache.set(key, 1, timeout=seconds)
-        return True
+        return 1
     except (RedisError, OSError):
-        return True
+        return 0
+
+
+def _seconds_left(key: str, seconds: int, *, is_first: bool) -> int:
+    """Return the seconds until counting begins again; `is_first`: the event that has just been counted began it."""
+    from redis.exceptions import RedisError
+
+    now = int(time.time())
+    try:
+        if is_first:
+            cache.set(key, now + seconds, timeout=seconds)
+            return seconds
+        return min(seconds, max(1, int(cache.get(key, now + seconds)) - now))
+    except (RedisError, OSError):
+        return seconds

@@ -28,11 +28,12 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class UploadChip:
-    """The result of one upload: the document's row, or an error."""
+    """The result of one upload: the document's row, or an error. `is_kept`: it cannot be dismissed."""
 
     name: str
     row: DocumentRow | None = None
     error: str = ""
+    is_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,10 +61,12 @@ def documents(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
-    """Return one document as a row or, with `as=chip`, as a chip; pages poll it while it is processed."""
+    """Return one document as a row or, with `as=chip` or `as=kept`, as a chip; pages poll it while it is processed."""
     document = _document_row(request, state_for(request, document_id))
-    template = "memory/_chip.html" if request.GET.get("as") == "chip" else "memory/_document_row.html"
-    response = render(request, template, {"row": document, "chip": UploadChip(document.name, document)})
+    shape = request.GET.get("as")
+    template = "memory/_chip.html" if shape in ("chip", "kept") else "memory/_document_row.html"
+    chip = UploadChip(document.name, document, is_kept=shape == "kept")
+    response = render(request, template, {"row": document, "chip": chip})
     if not document.is_under_way:
         response["HX-Trigger"] = "document-ready"
     return response

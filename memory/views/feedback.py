@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -14,7 +15,7 @@ from django.views.decorators.http import require_POST
 from memory.errors import NotFoundError
 from memory.exchanges import supersessions
 from memory.exchanges.feedback import feedback_for_exchanges, set_feedback
-from memory.models import Exchange
+from memory.models import Exchange, Feedback
 from memory.spaces import access
 from memory.views.forms import parse_passage
 from memory.views.http import PageRequest
@@ -34,10 +35,12 @@ def feedback(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     for exchange in (found, *others):
         set_feedback(request.user.pk, exchange, request.POST.get("kind", ""))
     if not request.htmx:
+        if request.POST.get("kind") == Feedback.Kind.PINNED:
+            messages.success(request, _("Pinned for you."))
         return redirect(_next(request, found))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
     context = {"standing": standing, "url": request.get_full_path(), "place": _place(request)}
-    return render(request, "memory/_feedback.html", context)
+    return render(request, "memory/_feedback_changed.html", context)
 
 
 @require_POST
@@ -60,7 +63,10 @@ def supersession(request: PageRequest, exchange_id: uuid.UUID, later_id: uuid.UU
         "later_place": place.replace(str(exchange_id), str(later_id)),
         "is_latest": supersessions.supersedes_any(request.user.pk, later),
     }
-    return render(request, "memory/_supersession_changed.html", context)
+    # The citations of the earlier message change, too.
+    response = render(request, "memory/_supersession_changed.html", context)
+    response["HX-Trigger"] = "superseded"
+    return response
 
 
 def _readable(exchange_id: uuid.UUID, spaces: access.SpaceIds) -> Exchange:

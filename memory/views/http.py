@@ -23,7 +23,9 @@ class SignedInUser(Protocol):
     name: str
     is_administrator: bool
     context_mode: str
+    default_model: str
     detects_instructions: bool
+    shows_presence: bool
 
     def save(self, *, update_fields: list[str] | None = None) -> None:
         """Save changed fields."""

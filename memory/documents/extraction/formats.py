@@ -101,6 +101,9 @@ def file_extension(name: str) -> str:
 
 
 UNSUPPORTED = gettext_noop("Unsupported file type. Supported: %(formats)s.")
+ONLY_PICTURES = gettext_noop(
+    "This PDF has no text in it, only pictures of pages. Run it through text recognition (OCR) first."
+)
 
 
 def _kind_of_zip(file: SeekableFile) -> str:

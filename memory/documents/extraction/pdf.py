@@ -13,6 +13,7 @@ from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 from pypdf.generic import ArrayObject, TextStringObject
 
 from memory.documents.extraction.builder import TextBuilder, collapse_whitespace
+from memory.documents.extraction.formats import ONLY_PICTURES
 from memory.documents.extraction.pdf_visibility import PageVisibility
 from memory.documents.extraction.result import ExtractionLimits
 from memory.errors import ExtractionError, gettext_noop
@@ -48,10 +49,7 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     except PyPdfError as error:
         raise ExtractionError(gettext_noop("This PDF is damaged and cannot be read.")) from error
     if draft.blank and not draft.hidden:
-        sentence = gettext_noop(
-            "This PDF has no text in it, only pictures of pages. Run it through text recognition (OCR) first."
-        )
-        raise ExtractionError(sentence)
+        raise ExtractionError(ONLY_PICTURES)
 
 
 def _add_page(page: PageObject, draft: TextBuilder) -> None:

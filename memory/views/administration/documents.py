@@ -52,13 +52,16 @@ def documents(request: PageRequest) -> HttpResponse:
     visible_spaces = access.admin_visible_space_ids(request.user.pk)
     selection = filters.documents(request.GET, visible_spaces=visible_spaces)
     page = Paginator(selection.qs.select_related("owner", "space__owner"), _PAGE_SIZE).get_page(request.GET.get("page"))
+    rows = _rows(request, list(page), visible_spaces)
     context = {
         "section": "admin",
         "tab": "documents",
         "selection": selection,
         "filters": request.GET.urlencode(),
         "page": page,
-        "rows": _rows(request, list(page), visible_spaces),
+        "rows": rows,
+        # One group: documents are not collapsed.
+        "groups": [{"rows": rows}],
         "reveals": active_reveal_rows(request),
     }
     return render(request, "memory/admin_documents.html", context)

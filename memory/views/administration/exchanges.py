@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -16,13 +17,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import npgettext
+from django.utils.translation import ngettext, npgettext
 from django.views.decorators.http import require_GET, require_POST
 
 from memory import signals
 from memory.administration import filters, operations
 from memory.index import generations
-from memory.models import EmbeddingJob, Exchange, Job, Operation
+from memory.models import Chunk, Document, EmbeddingJob, Exchange, Job, Operation
 from memory.spaces import access
 from memory.text import excerpt
 from memory.utils.batching import iterate_by_pk
@@ -53,6 +54,21 @@ class ExchangeRow:
     said_at: datetime
     state: str
     reveal_url: str
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows that follow each other: an exchange, or passages of a document, whose name is "" if it may not be read."""
+
+    rows: list[ExchangeRow]
+    name: str
+    count_text: str
+
+    @property
+    def is_collapsed(self) -> bool:
+        """Return whether the rows are shown once they are opened."""
+        return len(self.rows) > 1
 
 
 @admin_required
@@ -64,6 +80,7 @@ def exchanges(request: PageRequest) -> HttpResponse:
     active_jobs = EmbeddingJob.objects.filter(generation=generations.active_generation())
     rows = selection.qs.select_related("owner", "space__owner")
     rows = rows.prefetch_related(Prefetch("embeddings", queryset=active_jobs, to_attr="active_jobs"))
+    rows = rows.prefetch_related(Prefetch("chunks", queryset=Chunk.objects.select_related("version__document")))
     page = Paginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "section": "admin",
@@ -71,7 +88,9 @@ def exchanges(request: PageRequest) -> HttpResponse:
         "selection": selection,
         "filters": request.GET.urlencode(),
         "page": page,
-        "rows": [_build_row(request, exchange, visible_spaces) for exchange in page],
+        "rows": list(page),
+        "columns": 5,
+        "groups": _row_groups(request, list(page), visible_spaces),
         "reveals": active_reveal_rows(request),
     }
     return render(request, "memory/admin_exchanges.html", context)
@@ -136,6 +155,30 @@ def _exported_fields(exchange: Exchange, visible_spaces: access.SpaceIds) -> dic
     return fields | {"is_shown": True} | {name: getattr(exchange, name) for name in texts}
 
 
+def _row_groups(request: PageRequest, exchanges: list[Exchange], visible_spaces: access.SpaceIds) -> list[RowGroup]:
+    groups = []
+    for _key, grouped in groupby(exchanges, _group_key):
+        found = list(grouped)
+        document = _document_of(found[0])
+        is_named = document is not None and document.space_id in visible_spaces
+        rows = [_build_row(request, exchange, visible_spaces) for exchange in found]
+        count_text = ngettext("%(count)s passage", "%(count)s passages", len(rows)) % {"count": len(rows)}
+        name = document.name if document is not None and is_named else ""
+        groups.append(RowGroup(sorted(rows, key=lambda row: row.index), name, count_text))
+    return groups
+
+
+def _group_key(exchange: Exchange) -> uuid.UUID:
+    document = _document_of(exchange)
+    return document.pk if document else exchange.pk
+
+
+def _document_of(exchange: Exchange) -> Document | None:
+    """Return the document of a passage, from the prefetched chunks."""
+    chunks = list(exchange.chunks.all())
+    return chunks[0].version.document if chunks else None
+
+
 def _build_row(request: PageRequest, exchange: Exchange, visible_spaces: access.SpaceIds) -> ExchangeRow:
     hidden = exchange.space_id not in visible_spaces
     names = {Job.State.PENDING: _("waiting"), Job.State.DONE: "remembered", Job.State.FAILED: _("failed")}
@@ -151,6 +194,7 @@ def _build_row(request: PageRequest, exchange: Exchange, visible_spaces: access.
         said_at=exchange.timestamp,
         state=names[Job.State(states[0])] if states else _("not in the index"),
         reveal_url=reverse("reveal", args=[exchange.space_id]) if hidden else "",
+        index=exchange.chunk_index or 0,
     )
 
 
