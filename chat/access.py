@@ -1,4 +1,4 @@
-"""Access to threads, turns, attachments, exchanges and instructions: each function checks who asks.
+"""Access to threads, turns, attachments, exchanges, instructions and saved prompts: each function checks who asks.
 
 A function raises NotFoundError for what is missing or forbidden, and PermissionDeniedError where its docstring says so.
 """
@@ -18,7 +18,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import PermissionDeniedError
-from chat.models import Attachment, Instruction, Thread, Turn
+from chat.mentions import unseen_in_thread
+from chat.models import Attachment, Instruction, SavedPrompt, Thread, ToolServer, Turn
+from chat.threads.reader_marks import with_marks
 from memory import api as memory
 from memory.api import Exchange, NotFoundError, Space
 
@@ -45,6 +47,21 @@ def get_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     return thread
 
 
+def get_marked_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Any:
+    """Return the thread with this person's marks, if they may read it.
+
+    It also has `has_unseen_mention`, and `has_tool_servers`: whether any can be switched on somewhere.
+    """
+    rows = with_marks(_thread_read_by(person_id, thread_id).select_related("space", "owner"), person_id)
+    thread = rows.annotate(
+        has_unseen_mention=Exists(unseen_in_thread(person_id)),
+        has_tool_servers=Exists(ToolServer.objects.exclude(allowed_in=[])),
+    ).first()
+    if thread is None:
+        raise NotFoundError
+    return thread
+
+
 def get_turn(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     """Return the turn of that thread, if this person may read the thread."""
     turn = get_thread(person_id, thread_id).turns.select_related("author", "thread__space").filter(id=turn_id).first()
@@ -61,6 +78,14 @@ def turn_by_id(person_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     return get_turn(person_id, thread_id, turn_id)
 
 
+def own_turn(person_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
+    """Return the turn, if this person wrote its message and may read its thread."""
+    turn = turn_by_id(person_id, turn_id)
+    if turn.author_id != person_id:
+        raise NotFoundError
+    return turn
+
+
 def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     """Return the turn of that thread, if this person may edit, regenerate, retry or resume it, or switch its version.
 
@@ -72,6 +97,18 @@ def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUI
         raise PermissionDeniedError(
             _("Only the author of this message or the owner of the thread can do this. You can fork the thread.")
         )
+    return turn
+
+
+def turn_to_decide(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
+    """Return the turn of that thread, if this person may allow a tool for its answer.
+
+    Only the author of the message and the managers of the thread's space may. Raises NotFoundError, and
+    PermissionDeniedError for other readers.
+    """
+    turn = get_turn(person_id, thread_id, turn_id)
+    if turn.author_id != person_id and not memory.manages_space(person_id, turn.thread.space):
+        raise PermissionDeniedError(_("Only the author of this message and the managers of its space decide this."))
     return turn
 
 
@@ -141,13 +178,20 @@ def can_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bo
     return Thread.objects.filter(id=exchange.thread_id, owner_id=person_id).exists()
 
 
-def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
+def exchange_to_forget(
+    person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool, is_forgotten: bool = False
+) -> Exchange:
     """Return the exchange, if this person may forget it. Raises NotFoundError.
 
-    An own exchange is returned even if its thread was moved to a space that this person cannot read.
+    An own exchange is returned even if its thread was moved to a space that this person cannot read. `is_forgotten`: so is
+    one that is forgotten already, whose text may be left in its thread.
     """
-    own = Exchange.objects.citable().filter(id=exchange_id, owner_id=person_id).select_related("owner", "space")
-    exchange: Exchange = own.first() or get_exchange(person_id, exchange_id)
+    found = Exchange.objects.filter(forgotten_at__isnull=False) if is_forgotten else Exchange.objects.none()
+    rows = (Exchange.objects.citable() | found).filter(id=exchange_id).select_related("owner", "space")
+    readable = memory.in_spaces(rows, memory.readable_space_ids(person_id))
+    exchange: Exchange | None = rows.filter(owner_id=person_id).first() or readable.first()
+    if exchange is None:
+        raise NotFoundError
     if not can_forget(person_id, exchange, is_administrator=is_administrator):
         raise NotFoundError
     return exchange
@@ -189,6 +233,30 @@ def spaces_to_instruct(person_id: uuid.UUID) -> list[Space]:
 def _ensure_manages(person_id: uuid.UUID, space: Space) -> None:
     if not memory.manages_space(person_id, space):
         raise PermissionDeniedError(_("Only the managers of this space change its instructions."))
+
+
+def readable_prompts(person_id: uuid.UUID) -> QuerySet[SavedPrompt]:
+    """Return the saved prompts of the spaces that this person may read. They may add prompts to these spaces as well."""
+    return SavedPrompt.objects.filter(space__in=memory.readable_spaces(person_id))
+
+
+def get_prompt(person_id: uuid.UUID, prompt_id: uuid.UUID) -> SavedPrompt:
+    """Return the saved prompt, if this person may read it. Raises NotFoundError."""
+    prompt = readable_prompts(person_id).select_related("space").filter(id=prompt_id).first()
+    if prompt is None:
+        raise NotFoundError
+    return prompt
+
+
+def prompt_to_change(person_id: uuid.UUID, prompt_id: uuid.UUID) -> SavedPrompt:
+    """Return the saved prompt, if this person may edit and delete it, as its author or a manager of its space.
+
+    Raises NotFoundError, and PermissionDeniedError for other readers of the space.
+    """
+    prompt = get_prompt(person_id, prompt_id)
+    if prompt.author_id != person_id and not memory.manages_space(person_id, prompt.space):
+        raise PermissionDeniedError(_("Only its author and the managers of its space change this prompt."))
+    return prompt
 
 
 def can_receive(person_id: uuid.UUID, thread_id: uuid.UUID, api_token_id: uuid.UUID | None = None) -> bool:

@@ -3,9 +3,12 @@
 ChatError
 ├── PermissionDeniedError
 ├── InvalidMessageError
+│   └── InvalidNameError
 ├── ConflictError
 │   └── ThreadBusyError
+├── ToolServerError
 └── ModelError
+    └── KeyRefusedError
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ class InvalidMessageError(ChatError, InvalidInputError):
         self.suggestion = suggestion
 
 
+class InvalidNameError(InvalidMessageError):
+    """A saved prompt cannot have this name."""
+
+
 class ConflictError(ChatError):
     """The state of the turn or thread does not allow this."""
 
@@ -42,9 +49,20 @@ class ThreadBusyError(ConflictError):
         super().__init__(_("An answer is in progress. Stop it or wait for it to finish."))
 
 
+class ToolServerError(ChatError):
+    """A tool server cannot be reached, or its answer cannot be used."""
+
+
 class ModelError(ChatError):
     """The model endpoint failed; `code` is unreachable, timeout, rate_limited, refused, rejected, broken, cut or empty."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class KeyRefusedError(ModelError):
+    """The model endpoint refuses the API key."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "refused")

@@ -13,6 +13,7 @@ from chat.instructions.editing import delete_forgotten
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
+from chat.turns.additions import remove_additions
 from memory.api import RecallLogEntry, signals
 
 
@@ -26,8 +27,9 @@ def on_exchanges_indexed(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
 
 @receiver(signals.exchanges_forgotten)
 def on_exchanges_forgotten(exchange_ids: list[uuid.UUID], by: uuid.UUID, **kwargs: Any) -> None:
-    """Delete the instructions and attachments of forgotten messages; update the turns that had or recalled them."""
+    """Delete the instructions, attachments and cards of forgotten messages; update the turns that had or recalled them."""
     delete_forgotten()
+    remove_additions(exchange_ids=exchange_ids)
     forgotten = _turns_of(exchange_ids)
     had_attachment = forget_attachments(list(forgotten), by=by)
     used_in = RecallLogEntry.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
@@ -39,6 +41,7 @@ def on_exchanges_forgotten(exchange_ids: list[uuid.UUID], by: uuid.UUID, **kwarg
 @receiver(signals.documents_deleted)
 def on_documents_deleted(document_ids: list[uuid.UUID], **kwargs: Any) -> None:
     """Delete the attachments whose documents were forgotten, and update the turns that had them."""
+    remove_additions(document_ids=document_ids)
     had_attachment = delete_attachments_of_documents(document_ids)
     for turn_id in _bump_revisions(Turn.objects.filter(id__in=had_attachment)):
         publish(frames.turn(turn_id))

@@ -15,23 +15,25 @@ from chat.threads.lifecycle import (
     purge_deleted,
     rename_thread,
     restore_thread,
-    set_archived,
     set_model,
-    set_pinned,
     set_recall_filter,
 )
 from chat.threads.memory_settings import forget_exchange, forget_thread_exchanges, set_memory_enabled
+from chat.threads.reader_marks import set_archived, set_muted, set_pinned
+from chat.turns.additions import keep_additions
 from chat.turns.branches import BranchSwitch, edit_message, regenerate, switch_branch
-from chat.turns.client_conversation import ClientConversation, PastExchange, ThreadOptions, submit_conversation
-from chat.turns.forgetting import ForgettingScope, delete_receipts_of, find_scope, forget_everywhere, receipts_of
-from chat.turns.posting import (
-    ApiOrigin,
-    PostedTurn,
-    create_thread_with_message,
-    post_message,
-    resume_turn,
-    retry_turn,
-    start_all_queued,
-    start_queued_after_answer,
+from chat.turns.client_conversation import ThreadOptions, submit_conversation
+from chat.turns.client_matching import ClientConversation, PastExchange
+from chat.turns.forgetting import (
+    ForgettingScope,
+    delete_receipts_of,
+    find_scope,
+    forget_everywhere,
+    receipts_of,
+    turn_to_forget,
 )
-from chat.turns.stopping import interrupt_stale_answers, request_stop, withdraw_message
+from chat.turns.placing import ApiOrigin
+from chat.turns.posting import PostedTurn, create_thread_with_message, post_message
+from chat.turns.queue import move_up, start_all_queued, start_queued_after_answer, withdraw_message, withdraw_to_edit
+from chat.turns.restarting import resume_turn, retry_turn
+from chat.turns.stopping import interrupt_stale_answers, request_stop
