@@ -39,6 +39,16 @@ def ensure_flushing(streams: Mapping[uuid.UUID, AnswerStream]) -> None:
         _flush_task = asyncio.get_running_loop().create_task(_flush_loop(streams), context=contextvars.Context())
 
 
+async def finish_saving(stream: AnswerStream) -> None:
+    """Wait until what is being saved of an answer is published, too.
+
+    A page that reads the row meanwhile has these parts. It recognises them by the revision of their save, so they must not
+    be sent with a later one.
+    """
+    if stream.is_awaiting_save and _save_task is not None:
+        await asyncio.wait({_save_task})
+
+
 async def publish_frame(frame: Frame) -> None:
     """Publish a frame, directly or through Redis if this process has no pages."""
     if hub.loop is None:
@@ -71,7 +81,7 @@ async def _flush(streams: Sequence[AnswerStream], now: float) -> None:
     await _publish_progress([stream for stream in running if _is_render_due(stream, now)])
     # A save can wait for another writer of the database; open blocks are published meanwhile.
     if _save_task is None or _save_task.done():
-        due = [stream for stream in running if stream.is_save_due(now)]
+        due = [stream for stream in running if not stream.is_finished and stream.is_save_due(now)]
         for stream in due:
             stream.collect_reasoning()
             stream.is_awaiting_save = stream.needs_save_before_publish
@@ -130,8 +140,6 @@ async def _save_and_publish(due: list[AnswerStream], rows: list[AnswerCheckpoint
         stream.saved_at = started_at
         if stream.job.turn_id in stops:
             stream.stopped.set()
-        if stream.is_finished:
-            continue
         if stream.job.turn_id in lost_leases:
             stream.has_lost_lease = True
             stream.stopped.set()
@@ -142,8 +150,6 @@ async def _save_and_publish(due: list[AnswerStream], rows: list[AnswerCheckpoint
 async def _publish_saved(stream: AnswerStream) -> None:
     """Publish the parts that are saved now. A page that opens later reads them from the row."""
     async with stream.render_lock:
-        if stream.is_finished:
-            return
         if hub.is_needed(stream.job.thread_id):
             await publish_frame(await run_in_render_thread(stream.frame))
         else:

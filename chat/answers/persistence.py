@@ -33,17 +33,21 @@ class AnswerCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """How an answer ended: `state` is complete, stopped, failed or interrupted."""
+    """How an answer ended: `state` is complete, stopped, failed or interrupted.
+
+    `tool_messages` are those of the turn if the model has called tools of the client, otherwise None.
+    """
 
     state: str
     answer: str
     reasoning: str = ""
     model: str = ""
-    usage: dict[str, int] | None = None
+    usage: dict[str, Any] | None = None
     finish_reason: str = ""
     error_code: str = ""
     error: str = ""
     images_dropped: bool = False
+    tool_messages: list[dict[str, Any]] | None = None
 
 
 @transaction.atomic
@@ -100,7 +104,8 @@ def _complete(
 ) -> CompletedTurn:
     turn, thread, now = job.turn, job.turn.thread, timezone.now()
     memory_fields = {}
-    if job.endpoint is not None and outcome.answer.strip():
+    # A turn that waits for tools is remembered with its final answer.
+    if job.endpoint is not None and outcome.answer.strip() and outcome.tool_messages is None:
         memory_fields = _remember(turn, outcome.answer, recalled_ids, job.attachments)
     fields = {
         "state": outcome.state,
@@ -115,6 +120,7 @@ def _complete(
         "images_dropped": outcome.images_dropped,
         "revision": revision,
         "completed_at": now,
+        **({} if outcome.tool_messages is None else {"tool_messages": outcome.tool_messages}),
         **memory_fields,
     }
     # The thread can change while its answer is written: what the exchange and the link of the thread depend on is
@@ -124,7 +130,6 @@ def _complete(
         is_remembered=thread.is_remembered,
         space_id=thread.space_id,
         title=thread.title,
-        pinned_at=thread.pinned_at,
     )
     leased = Turn.objects.filter(id=turn.id, attempt=job.attempt, state__in=Turn.RUNNING_STATES)
     if not leased.filter(Exists(is_current)).update(**fields):

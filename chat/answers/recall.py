@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -16,11 +17,12 @@ from chat.answers.job import AnswerJob
 from chat.instructions.applying import AppliedInstruction, applicable, choose, prompt_text, read_applicable
 from chat.instructions.editing import can_be_detected, suggest
 from chat.llm.client import Message
-from chat.llm.prompts import PromptHistory, build_prompt, fit_history, history_token_budget
+from chat.llm.prompts import PromptHistory, build_prompt, fit_history, history_token_budget, tool_text
 from chat.models import Attachment, Thread, ThreadSession, Turn, load_attachments
 from chat.rendering.citations import Citations
 from chat.rows.recall import session_title
 from chat.rows.sources import citations_of
+from chat.rows.turns import TurnDetails
 from memory import api as memory
 from memory.api import (
     Exchange,
@@ -51,7 +53,8 @@ class PreparedAnswer:
     """An answer after recall: the prompt, the revision and panel of its row, and the passages it can cite.
 
     `titles` are those of the threads of what was recalled, as `thread_titles` returns them. `instructions` are those in
-    the prompt; `has_instruction`: the message was detected as one itself.
+    the prompt; `has_instruction`: the message was detected as one itself. `history_ids` are the exchanges of the history
+    in the prompt.
     """
 
     messages: list[Message]
@@ -62,6 +65,7 @@ class PreparedAnswer:
     titles: dict[uuid.UUID, str] = field(default_factory=dict)
     instructions: tuple[AppliedInstruction, ...] = ()
     has_instruction: bool = False
+    history_ids: frozenset[uuid.UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,8 @@ def _prepare(
         recall_ms=recall_ms,
         finish_reason="",
         is_dummy=job.endpoint is None,
+        memory_searches=[],
+        tool_uses=[],
         applied_instructions=[str(row.id) for row in check.instructions],
         has_instruction=has_instruction,
         heartbeat_at=timezone.now(),
@@ -159,7 +165,22 @@ def _prepare(
         check.titles,
         check.instructions,
         has_instruction,
+        history.exchange_ids,
     )
+
+
+def prepared_turn(job: AnswerJob, prepared: PreparedAnswer) -> tuple[Turn, TurnDetails]:
+    """Return the turn as its row is after the preparation, with the details that pages show of it."""
+    turn = copy(job.turn)
+    turn.state, turn.revision, turn.recall_note = Turn.State.ANSWERING, prepared.revision, prepared.note
+    turn.memory_searches, turn.tool_uses = [], []
+    turn.applied_instructions = [str(row.id) for row in prepared.instructions]
+    turn.has_instruction = prepared.has_instruction
+    instructions = {str(row.id): row for row in prepared.instructions}
+    details = TurnDetails(
+        attachments=job.attachments, recalled=prepared.recalled, titles=prepared.titles, instructions=instructions
+    )
+    return turn, details
 
 
 def _check(turn: Turn, exchange_ids: Iterable[uuid.UUID], hits: Iterable[Hit], audience: SpaceIds) -> _Check:
@@ -218,18 +239,25 @@ def _attached_context(job: AnswerJob, history: PromptHistory) -> str:
     return build_attached_context(
         [(row.name, texts[row.id]) for row in documents.values() if row.id in texts],
         question=job.turn.message,
-        max_tokens=history_token_budget(job.turn.message, job.turn.thread.instructions) // 2,
+        max_tokens=_budget(job.turn) // 2,
     )
 
 
 def _fit(turn: Turn, history: PromptHistory, standing: str, attached: str) -> PromptHistory:
     """Return the history without the oldest turns that no longer fit beside standing instructions and attached files."""
-    budget = history_token_budget(turn.message, turn.thread.instructions, standing=standing, attached=attached)
-    return fit_history(list(history.turns), max_tokens=budget)
+    return fit_history(list(history.turns), max_tokens=_budget(turn, standing=standing, attached=attached))
 
 
 def _history_of(turn: Turn, earlier: list[Turn]) -> PromptHistory:
-    return fit_history(earlier, max_tokens=history_token_budget(turn.message, turn.thread.instructions))
+    return fit_history(earlier, max_tokens=_budget(turn))
+
+
+def _budget(turn: Turn, *, standing: str = "", attached: str = "") -> int:
+    """Return the tokens left for history beside the turn's message and its tool messages."""
+    texts = "\n".join(filter(None, (attached, tool_text(turn))))
+    budget = history_token_budget(turn.message, turn.thread.instructions, standing=standing, attached=texts)
+    # For the definitions of tools and for what they return.
+    return budget - (settings.CATO.llm.context_tokens // 4 if turn.thread.tool_server_ids else 0)
 
 
 def _earlier_turns(turn: Turn) -> list[Turn]:

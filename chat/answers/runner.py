@@ -8,8 +8,6 @@ import logging
 import time
 import uuid
 from collections.abc import Coroutine, Sequence
-from contextlib import aclosing
-from copy import copy
 from typing import Any
 
 from django.conf import settings
@@ -18,27 +16,29 @@ from django.utils.translation import gettext_noop
 
 from chat import metrics
 from chat.answers import persistence, recall
-from chat.answers.flush import ensure_flushing, publish_frame
+from chat.answers.flush import ensure_flushing, finish_saving, publish_frame
 from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, load_job
 from chat.answers.persistence import AnswerOutcome, CompletedTurn
-from chat.answers.recall import PreparedAnswer, TurnRecall
+from chat.answers.recall import PreparedAnswer, TurnRecall, prepared_turn
 from chat.answers.recall_pool import RecallSkippedError, recall_pool
+from chat.answers.rounds import receive_answer
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_render_thread
 from chat.llm import client, failures
-from chat.llm.client import Message
-from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames, watchdog
 from chat.realtime.hub import hub, publish
 from chat.realtime.messages import Frame
+from chat.rows.memory_searches import memory_searches_row
+from chat.rows.recall import recalled_rows
 from chat.rows.sources import summary_row
 from chat.rows.turns import ActiveTurn, TurnDetails
 from chat.threads import titles
-from chat.turns import posting
-from chat.turns.posting import PostedTurn, Successors
+from chat.turns import queue, stopping
+from chat.turns.posting import PostedTurn
+from chat.turns.queue import Successors
 from memory.api import MemoryState, SearchResults
 
 log = logging.getLogger(__name__)
@@ -93,10 +93,16 @@ def _frame_of(posted: PostedTurn) -> Frame:
     return frames.new_turn(posted.turn.id)
 
 
-def broadcast_stop(turn_id: uuid.UUID) -> None:
-    """Stop an answer in whichever process generates it, from any thread."""
+def stop(turn: Turn, *, by: uuid.UUID) -> bool:
+    """Stop an answer in whichever process generates it, from any thread; return False if it is not running.
+
+    `by` is a reader of its thread.
+    """
+    if not stopping.request_stop(turn, by=by):
+        return False
     if hub.loop is not None:
-        hub.loop.call_soon_threadsafe(hub.broadcast_stop, turn_id)
+        hub.loop.call_soon_threadsafe(hub.broadcast_stop, turn.id)
+    return True
 
 
 def running_count() -> int:
@@ -180,9 +186,9 @@ async def _start_queued(ended: Turn, successors: Successors | None = None) -> No
     if hub.loop is None:
         return
     if successors is None:
-        started = await run_in_db_thread(posting.start_queued_after_answer, ended.thread_id, ended.author_id)
+        started = await run_in_db_thread(queue.start_queued_after_answer, ended.thread_id, ended.author_id)
     elif successors.queued_thread_ids:
-        started = await run_in_db_thread(posting.start_queued_in, successors.queued_thread_ids)
+        started = await run_in_db_thread(queue.start_queued_in, successors.queued_thread_ids)
     else:
         started = []
     for turn_id in started:
@@ -192,12 +198,12 @@ async def _start_queued(ended: Turn, successors: Successors | None = None) -> No
 
 async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
     """Recall, then stream the model's answer until it ends, fails or is stopped."""
-    messages = await _recall_and_prepare(stream, asked_at)
-    if messages is None:
+    prepared = await _recall_and_prepare(stream, asked_at)
+    if prepared is None:
         stream.has_lost_lease = True
         return stream.build_outcome(Turn.State.INTERRUPTED)
     stopping = asyncio.ensure_future(stream.stopped.wait())
-    receiving = asyncio.ensure_future(_consume(stream, messages))
+    receiving = asyncio.ensure_future(_consume(stream, prepared))
     try:
         await asyncio.wait({stopping, receiving}, return_when=asyncio.FIRST_COMPLETED)
         if not receiving.done():
@@ -212,13 +218,13 @@ async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
         stopping.cancel()
         receiving.cancel()
         await asyncio.gather(stopping, receiving, return_exceptions=True)
-    if not stream.text.strip():
+    if not stream.text.strip() and not stream.called_tools:
         failure = failures.empty_answer(stream.finish_reason)
         return stream.build_outcome(Turn.State.FAILED, failure.code, str(failure))
     return stream.build_outcome(Turn.State.COMPLETE)
 
 
-async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> list[Message] | None:
+async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> PreparedAnswer | None:
     deadline = asked_at + settings.CATO.vector_store.retrieval_timeout
     job = stream.job
     try:
@@ -235,54 +241,36 @@ async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> list[Mes
     stream.requested_at = time.monotonic()
     if hub.is_needed(stream.job.thread_id):
         await publish_frame(await run_in_render_thread(_started_frame, stream.job, prepared))
-    return prepared.messages
+    return prepared
 
 
 def _started_frame(job: AnswerJob, prepared: PreparedAnswer) -> Frame:
-    turn = copy(job.turn)
-    turn.state, turn.revision, turn.recall_note = Turn.State.ANSWERING, prepared.revision, prepared.note
-    turn.applied_instructions, turn.has_instruction = (
-        [str(row.id) for row in prepared.instructions],
-        prepared.has_instruction,
-    )
-    instructions = {str(row.id): row for row in prepared.instructions}
-    details = TurnDetails(recalled=prepared.recalled, titles=prepared.titles, instructions=instructions)
-    return frames.answer_started(turn, details)
+    return frames.answer_started(*prepared_turn(job, prepared))
 
 
-async def _consume(stream: AnswerStream, messages: list[Message]) -> None:
+async def _consume(stream: AnswerStream, prepared: PreparedAnswer) -> None:
     if stream.job.endpoint is None:
         stream.feed(StreamChunk(_(PLACEHOLDER)))
         return
+    messages = prepared.messages
     try:
-        await _stream_model(stream, stream.job.endpoint, messages)
+        await receive_answer(stream, stream.job.endpoint, prepared, messages)
     except ModelError as error:
         # Endpoints do not report in advance whether a model accepts images.
         if error.code != "rejected" or not client.has_images(messages):
             raise
         stream.images_dropped = True
-        await _stream_model(stream, stream.job.endpoint, client.without_images(messages))
-
-
-async def _stream_model(stream: AnswerStream, endpoint: ModelEndpoint, messages: list[Message]) -> None:
-    # `aclosing` closes the connection at once when the answer is cut off, so that the endpoint stops generating.
-    async with aclosing(client.stream(endpoint, messages, model=stream.job.model)) as chunks:
-        async for chunk in chunks:
-            if stream.requested_at is not None:
-                metrics.FIRST_TOKEN_SECONDS.observe(time.monotonic() - stream.requested_at)
-                stream.requested_at = None
-            stream.feed(chunk)
-            if stream.is_full:
-                break
+        await receive_answer(stream, stream.job.endpoint, prepared, client.without_images(messages))
 
 
 async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> Turn | None:
     """Complete the turn, and publish the rest of its answer and its footer; return it, None if the lease is lost."""
     if stream.has_lost_lease:
         return None
+    # From now on the flush loop begins nothing with it; the rest is published below.
+    stream.is_finished = True
+    await finish_saving(stream)
     async with stream.render_lock:
-        # From now on the flush loop skips it; the rest is published below.
-        stream.is_finished = True
         stream.revision += 1
     completed = await run_in_db_thread(
         persistence.complete_turn, stream.job, outcome, stream.revision, recalled_ids=stream.recalled_ids
@@ -300,8 +288,10 @@ async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> Turn | None:
 def _finished_frames(
     stream: AnswerStream, completed: CompletedTurn, blocks: Sequence[str], reasoning: str
 ) -> tuple[Frame, Frame]:
-    turn = completed.turn
-    successors = stream.successors = posting.find_successors(turn.thread_id, turn.author_id)
+    turn, prepared = completed.turn, stream.prepared
+    turn.memory_searches, turn.tool_uses = stream.memory_searches, stream.tool_uses
+    items = recalled_rows(prepared.recalled, prepared.titles) if prepared and stream.memory_searches else []
+    successors = stream.successors = queue.find_successors(turn.thread_id, turn.author_id)
     running = successors.running
     return frames.answer_finished(
         turn,
@@ -311,6 +301,7 @@ def _finished_frames(
         last_blocks=blocks,
         last_reasoning=reasoning,
         summary=summary_row(turn, stream.citations, stream.cited) if stream.recalled_ids and stream.citations else None,
+        searches=memory_searches_row(turn, items, stream.cited),
     )
 
 

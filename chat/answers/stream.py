@@ -6,19 +6,22 @@ import asyncio
 import time
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from django.conf import settings
 
 from chat.answers.job import AnswerJob
 from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome
 from chat.answers.recall import PreparedAnswer
-from chat.llm.events import StreamChunk
+from chat.llm import failures
+from chat.llm.events import StreamChunk, add_usage
+from chat.llm.tool_calls import ToolCall, ToolCallCollector, ToolCallError
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.messages import Frame
 from chat.rendering.blocks import GrowingAnswer
 from chat.rendering.citations import Citations
-from chat.turns.posting import Successors
+from chat.turns.queue import Successors
 from memory.api import clean_text
 
 _SAVE_INTERVAL = 0.5  # seconds
@@ -37,7 +40,12 @@ class AnswerStream:
         self.text = job.turn.answer
         self.reasoning = job.turn.reasoning
         self.revision = job.turn.revision
-        self.usage: dict[str, int] | None = None
+        self.usage: dict[str, Any] | None = None
+        self.tool_calls = ToolCallCollector()
+        self.memory_searches: list[dict[str, Any]] = []
+        self.tool_uses: list[dict[str, Any]] = []
+        # Whether it waits until a person allows a tool.
+        self.state: str = Turn.State.ANSWERING
         self.finish_reason = ""
         self.is_full = False
         self.model = job.model or (job.endpoint.model if job.endpoint else "")
@@ -53,6 +61,8 @@ class AnswerStream:
         self.saved_at = 0.0
         # What follows the answer, read when it has ended.
         self.successors: Successors | None = None
+        # The prompt and what was recalled, also by searches; None until then.
+        self.prepared: PreparedAnswer | None = None
         # The exchanges that were recalled; None until then.
         self.recalled_ids: list[uuid.UUID] | None = None
         # The time of the model request; None before it, and after the first chunk.
@@ -67,34 +77,71 @@ class AnswerStream:
         self._is_reset = False
         self._pending = ""
         self._received_chars = 0
+        # An answer can take several requests: the usage of the earlier ones, and where the text of this one begins.
+        self._earlier_usage: dict[str, Any] = {}
+        self._round_start = len(self.text)
         self._max_chars = settings.CATO.chat.max_answer_chars
 
     def start(self, prepared: PreparedAnswer) -> None:
         """Set the prepared state; from now on this stream writes the row."""
         self.revision = prepared.revision
+        self.prepared = prepared
         self.recalled_ids = [id for passage in prepared.recalled for id in passage.exchange_ids]
         # The text of an answer that is resumed cites the passages of this prompt, too.
         self._renderer = GrowingAnswer(self.text, prepared.citations)
         self.saved_at = time.monotonic()
         self.has_started = True
 
+    def begin_round(self) -> None:
+        """Begin to receive the response to another request; its text is a new paragraph."""
+        self._earlier_usage = self._total_usage() or {}
+        if self.tool_calls.calls and self.text.strip():
+            self._pending = "\n\n"
+        self.usage, self.tool_calls, self._round_start = None, ToolCallCollector(), len(self.text)
+
+    @property
+    def round_text(self) -> str:
+        """The text of the response that is being received."""
+        return self.text[self._round_start :].strip()
+
+    def add_sources(self, prepared: PreparedAnswer) -> None:
+        """Let the answer cite the passages that a search has found since its start."""
+        self.prepared = prepared
+        self.recalled_ids = [id for passage in prepared.recalled for id in passage.exchange_ids]
+        self._renderer.citations = prepared.citations
+
     def feed(self, chunk: StreamChunk) -> None:
         """Add the cleaned text of a chunk, up to the maximum length of an answer.
 
-        Half of a line end or of a surrogate pair is kept until the other half arrives.
+        Half of a line end or of a surrogate pair is kept until the other half arrives. Raises ModelError if there are too
+        many calls of tools, or one is too long.
         """
-        received = self._pending + chunk.text
-        self._pending = received[-1:] if received[-1:] == "\r" or "\ud800" <= received[-1:] <= "\udbff" else ""
-        self.text += clean_text(received[: len(received) - len(self._pending)])
+        if chunk.text:
+            received = self._pending + chunk.text
+            self._pending = received[-1:] if received[-1:] == "\r" or "\ud800" <= received[-1:] <= "\udbff" else ""
+            self.text += clean_text(received[: len(received) - len(self._pending)])
         reasoning = chunk.reasoning if self.reasoning else chunk.reasoning.lstrip()
         self.reasoning += clean_text(reasoning)[: _MAX_REASONING - len(self.reasoning)]
         self.usage = chunk.usage or self.usage
         self.finish_reason = chunk.finish_reason or self.finish_reason
+        self._collect_calls(chunk)
         self._received_chars += len(chunk.text) + len(chunk.reasoning)
         if len(self.text) > self._max_chars:
             self.text = self.text[: self._max_chars]
         if len(self.text) >= self._max_chars or self._received_chars > self._max_chars + _MAX_REASONING:
             self.is_full, self.finish_reason = True, Turn.FinishReason.LENGTH
+
+    def _collect_calls(self, chunk: StreamChunk) -> None:
+        try:
+            self.tool_calls.add(chunk.tool_calls)
+        except ToolCallError as error:
+            raise failures.unreadable() from error
+
+    @property
+    def called_tools(self) -> list[ToolCall]:
+        """The complete calls of the client's tools; none if the answer was cut off."""
+        is_cut_off = self.finish_reason in (Turn.FinishReason.LENGTH, Turn.FinishReason.CONTENT_FILTER)
+        return [] if is_cut_off or not self.job.turn.generation_options.get("tools") else self.tool_calls.calls
 
     @property
     def citations(self) -> Citations | None:
@@ -181,20 +228,36 @@ class AnswerStream:
 
     def build_outcome(self, state: str, error_code: str = "", error: str = "") -> AnswerOutcome:
         """Return the outcome, with all text and reasoning received."""
-        known = self.finish_reason in Turn.FinishReason.values
+        tool_messages = self._messages_with_calls() if state == Turn.State.COMPLETE else None
+        # A call of tools that nobody offered is no reason, and a call that is required ends with "stop".
+        known = self.finish_reason in {*Turn.FinishReason.values} - {Turn.FinishReason.TOOL_CALLS}
+        reason = self.finish_reason if known else Turn.FinishReason.STOP
+        if tool_messages is not None:
+            reason = Turn.FinishReason.TOOL_CALLS
         return AnswerOutcome(
             state,
             self.text,
             self.reasoning,
             self.model,
-            self.usage,
-            finish_reason=(self.finish_reason if known else Turn.FinishReason.STOP)
-            if state == Turn.State.COMPLETE
-            else "",
+            self._total_usage(),
+            finish_reason=reason if state == Turn.State.COMPLETE else "",
             error_code=error_code,
             error=error,
             images_dropped=self.images_dropped,
+            tool_messages=tool_messages,
         )
+
+    def _total_usage(self) -> dict[str, Any] | None:
+        """Return the usage of all requests for this answer; None if the endpoint sent none."""
+        return add_usage(self._earlier_usage, self.usage) if self.usage else self._earlier_usage or None
+
+    def _messages_with_calls(self) -> list[dict[str, Any]] | None:
+        """Return the turn's tool messages with the new calls at their end; None if there are none."""
+        if not self.called_tools:
+            return None
+        calls = [call.as_json() for call in self.called_tools]
+        message = {"role": "assistant", "content": self.text or None, "tool_calls": calls}
+        return [*self.job.turn.tool_messages, message]
 
     def _new_reasoning(self) -> str:
         reasoning = self.reasoning[self._published_reasoning : self._collected_reasoning]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from chat.models import Instruction, Thread, Turn
 from memory.api import Space, estimate_tokens
@@ -87,3 +88,15 @@ def applied_to(thread: Thread, turns: Iterable[Turn]) -> dict[str, AppliedInstru
     rows = Instruction.objects.present().filter(of_thread(thread), id__in=ids)
     columns = rows.order_by().values_list("id", "space_id", "text", "created_at", "edited_at")
     return {str(row[0]): AppliedInstruction(*row) for row in columns}
+
+
+def count_answers(space: Space, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, int]:
+    """Return, for each of these instructions of a space, how many complete answers it applied to."""
+    turns = Turn.objects.filter(state=Turn.State.COMPLETE).exclude(applied_instructions=[])
+    if space.kind != Space.Kind.TEAM:
+        turns = turns.filter(thread__space=space)
+    # One pass over the turns for all of them. SQLite cannot look into a list, so it is searched as a text.
+    counts = turns.annotate(in_prompt=Cast("applied_instructions", TextField())).aggregate(
+        **{f"of_{id.hex}": Count("pk", filter=Q(in_prompt__contains=str(id))) for id in ids}
+    )
+    return {id: counts[f"of_{id.hex}"] for id in ids}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -25,24 +26,29 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 R = TypeVar("R")
-# The content of a message is text, or a list of parts if it has images.
+# The content of a message is text, a list of parts if it has images, or None if it only has tool calls.
 Message = dict[str, Any]
 _SLICE_BYTES = 4096  # after so many bytes, other tasks of the event loop run
 _MAX_REASONING = 200_000  # characters before a short answer
 _MAX_MODELS, _MAX_NAME_LENGTH = 1_000, 120
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelEndpoint, AsyncOpenAI]] = WeakKeyDictionary()
 
 
 async def stream(
-    endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = ""
+    endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = "", options: Mapping[str, Any] = NO_OPTIONS
 ) -> AsyncGenerator[StreamChunk, None]:
-    """Stream an answer. Raises ModelError, also after the first chunk; errors after a finish reason are ignored."""
+    """Stream an answer. Raises ModelError, also after the first chunk; errors after a finish reason are ignored.
+
+    `options` are fields of the request in OpenAI's format. They replace the configured temperature; a maximum length
+    counts up to the configured one.
+    """
     has_begun = finished = False
     failure: ModelError | None = None
     splitter = ReasoningSplitter()
     try:
         chosen = model or endpoint.model or await _first_model(endpoint)
-        async with aclosing(_stream_chunks(endpoint, messages, chosen)) as chunks:
+        async with aclosing(_stream_chunks(endpoint, messages, chosen, options)) as chunks:
             async for chunk in chunks:
                 finished = finished or bool(chunk.finish_reason)
                 if chunk.text:
@@ -50,7 +56,7 @@ async def stream(
                     if text != chunk.text:
                         chunk = replace(chunk, text=text, reasoning=chunk.reasoning + reasoning)
                 if not chunk.is_empty:
-                    has_begun = has_begun or bool(chunk.text or chunk.reasoning)
+                    has_begun = has_begun or bool(chunk.text or chunk.reasoning or chunk.tool_calls)
                     yield chunk
     except ModelError as error:
         failure = error
@@ -65,15 +71,16 @@ async def stream(
 
 
 async def _stream_chunks(
-    endpoint: ModelEndpoint, messages: Sequence[Message], model: str
+    endpoint: ModelEndpoint, messages: Sequence[Message], model: str, options: Mapping[str, Any]
 ) -> AsyncGenerator[StreamChunk, None]:
     """Yield the endpoint's events as chunks until `[DONE]`."""
     conf = settings.CATO.llm
     body = {
-        "model": model,
-        "messages": list(messages),
         "temperature": conf.temperature,
-        "max_tokens": conf.max_tokens,
+        **options,
+        "model": model,
+        "messages": [_with_text(message) for message in messages],
+        "max_tokens": min(options.get("max_tokens", conf.max_tokens), conf.max_tokens),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -89,6 +96,11 @@ async def _stream_chunks(
                     return
     for event in reader.end():
         yield _to_chunk(event)
+
+
+def _with_text(message: Message) -> Message:
+    """Replace a content of None beside tool calls by "", since llama-cpp-python's server and templates need a text."""
+    return message | {"content": ""} if message.get("content", "") is None else message
 
 
 def _to_chunk(event: dict[str, Any]) -> StreamChunk:
@@ -107,7 +119,7 @@ def _stream_failure(error: Exception, host: str, *, has_begun: bool) -> ModelErr
 
 def has_images(messages: Sequence[Message]) -> bool:
     """Return whether any of the messages has an image."""
-    return any(isinstance(message["content"], list) for message in messages)
+    return any(isinstance(message.get("content"), list) for message in messages)
 
 
 def without_images(messages: Sequence[Message]) -> list[Message]:
@@ -117,9 +129,9 @@ def without_images(messages: Sequence[Message]) -> list[Message]:
         return str(part["text"]) if part["type"] == "text" else "[a picture that you cannot see]"
 
     return [
-        message
-        if isinstance(message["content"], str)
-        else message | {"content": "\n\n".join(part_text(part) for part in message["content"])}
+        message | {"content": "\n\n".join(part_text(part) for part in message["content"])}
+        if isinstance(message.get("content"), list)
+        else message
         for message in messages
     ]
 

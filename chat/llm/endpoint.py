@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import ipaddress
 from dataclasses import dataclass
-from functools import lru_cache
 from urllib.parse import urlsplit
 
-from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.http import HttpRequest
 
+from chat.encryption import decrypt, encrypt
 from chat.models import Endpoint
 
 OPENAI = "https://api.openai.com/v1"
@@ -35,6 +33,19 @@ class ModelEndpoint:
         """The host and port of the base URL."""
         return urlsplit(self.base_url).netloc
 
+    @property
+    def is_local(self) -> bool:
+        """Return whether the endpoint is on this machine, by its address."""
+        name = urlsplit(self.base_url).hostname or ""
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return name == "localhost" or name.endswith(".localhost")
+
+    def displayed_model(self, chosen: str) -> str:
+        """Return the name to show for a thread with this model; "" is the default one."""
+        return chosen or self.model or self.host
+
     def __repr__(self) -> str:
         return f"ModelEndpoint({self.base_url}, {self.model})"
 
@@ -47,7 +58,7 @@ def current() -> ModelEndpoint | None:
     llm = settings.CATO.llm
     fixed = externally_configured_fields()
     base_url = (llm.base_url if "base_url" in fixed else saved and saved.base_url) or ""
-    api_key = (_configured_key() if "api_key" in fixed else saved and _decrypt(bytes(saved.encrypted_key))) or ""
+    api_key = (_configured_key() if "api_key" in fixed else saved and decrypt(saved.encrypted_key)) or ""
     model = (llm.model if "model" in fixed else saved and saved.model) or llm.model or ""
     if not base_url and not api_key:
         return None
@@ -68,17 +79,25 @@ def externally_configured_fields() -> dict[str, str]:
     return {name: origin for name, origin in origins.items() if origin != "default"}
 
 
+def needs_key(*, base_url: str, api_key: str | None) -> bool:
+    """Return whether a stored key would be kept for another address than its own."""
+    saved = Endpoint.objects.first()
+    if api_key is not None or saved is None or not saved.encrypted_key:
+        return False
+    return _address(base_url) != _address(saved.base_url)
+
+
 def save(*, base_url: str, api_key: str | None, model: str) -> None:
     """Save the endpoint of the settings page; `api_key` None keeps the stored key.
 
     Raises KeyNeededError if a stored key would be kept for another address.
     """
-    saved = Endpoint.objects.first() or Endpoint()
-    if api_key is None and saved.encrypted_key and _address(base_url) != _address(saved.base_url):
+    if needs_key(base_url=base_url, api_key=api_key):
         raise KeyNeededError
+    saved = Endpoint.objects.first() or Endpoint()
     saved.base_url, saved.model = base_url, model
     if api_key is not None:
-        saved.encrypted_key = _cipher().encrypt(api_key.encode()) if api_key else b""
+        saved.encrypted_key = encrypt(api_key)
     saved.save()
 
 
@@ -95,29 +114,9 @@ def stored_fields() -> tuple[str, str, bool]:
 def is_key_undecryptable() -> bool:
     """Return whether the stored key was encrypted with another secret key."""
     row = Endpoint.objects.first()
-    return row is not None and bool(row.encrypted_key) and not _decrypt(bytes(row.encrypted_key))
+    return row is not None and bool(row.encrypted_key) and not decrypt(row.encrypted_key)
 
 
 def _configured_key() -> str:
     key = settings.CATO.llm.api_key
     return key.get_secret_value() if key else ""
-
-
-def _cipher() -> Fernet:
-    return _cipher_of(settings.SECRET_KEY)
-
-
-@lru_cache(maxsize=2)
-def _cipher_of(secret_key: str) -> Fernet:
-    """Return the cipher of this key, which takes some 10 ms to derive and is used for every answer."""
-    derived = hashlib.scrypt(secret_key.encode(), salt=b"cato.endpoint", n=2**12, r=8, p=1, dklen=32)
-    return Fernet(base64.urlsafe_b64encode(derived))
-
-
-def _decrypt(data: bytes) -> str:
-    if not data:
-        return ""
-    try:
-        return _cipher().decrypt(data).decode()
-    except InvalidToken:  # the secret key has changed; the settings page asks for the API key again
-        return ""

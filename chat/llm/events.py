@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from chat.llm.tool_calls import ToolCallError, ToolCallPart, parse_parts
+
 # A long answer can be sent as one line with every character escaped.
 MAX_EVENT_BYTES = 4_000_000
 _MAX_LINES = 64  # of one event, which is parsed after each of them
 MAX_TOKENS = 10**9  # a larger token count is invalid
+# The details of the two token counts that are kept.
+_USAGE_DETAILS = {"prompt_tokens_details": "cached_tokens", "completion_tokens_details": "reasoning_tokens"}
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 
 
@@ -21,17 +25,18 @@ class EventError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StreamChunk:
-    """A part of an answer's text or reasoning; the last chunks can contain the finish reason and the token usage."""
+    """A part of an answer's text, reasoning or tool calls; the last chunks can contain finish reason and token usage."""
 
     text: str = ""
     reasoning: str = ""
-    usage: dict[str, int] | None = None
+    usage: dict[str, Any] | None = None
     finish_reason: str = ""
+    tool_calls: tuple[ToolCallPart, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Return whether the chunk contains nothing."""
-        return not (self.text or self.reasoning or self.usage or self.finish_reason)
+        return not (self.text or self.reasoning or self.usage or self.finish_reason or self.tool_calls)
 
 
 class EventReader:
@@ -102,24 +107,45 @@ def parse_chunk(event: dict[str, Any]) -> StreamChunk:
     if not isinstance(choice, dict) or not isinstance(delta, dict):
         raise EventError("choices")
     # Endpoints use different names for reasoning; OpenAI sends none.
-    text, reasoning = delta.get("content") or "", delta.get("reasoning_content") or delta.get("reasoning") or ""
+    # A refusal is the answer of a model that was asked for structured output.
+    text, reasoning = (
+        delta.get("content") or delta.get("refusal") or "",
+        delta.get("reasoning_content") or delta.get("reasoning") or "",
+    )
     if not isinstance(text, str) or not isinstance(reasoning, str):
         raise EventError("text")
     reason = choice.get("finish_reason")
-    return StreamChunk(text, reasoning, _usage(event.get("usage")), str(reason)[:20] if reason else "")
+    try:
+        calls = parse_parts(delta.get("tool_calls"))
+    except ToolCallError as error:
+        raise EventError(str(error)) from error
+    return StreamChunk(text, reasoning, _usage(event.get("usage")), str(reason)[:20] if reason else "", calls)
 
 
-def _usage(usage: Any) -> dict[str, int] | None:
-    """Return the token counts; None if they are not plausible integers."""
+def _usage(usage: Any) -> dict[str, Any] | None:
+    """Return the token counts and their details; None if the counts are not plausible integers."""
     if not isinstance(usage, dict):
         return None
-    counts: dict[str, int] = {}
-    for name in ("prompt_tokens", "completion_tokens"):
-        count = usage.get(name)
-        if type(count) is not int or not 0 <= count <= MAX_TOKENS:  # bool is an int too
-            return None
-        counts[name] = count
+    counts: dict[str, Any] = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
+    if not all(map(_is_count, counts.values())):
+        return None
+    for name, field in _USAGE_DETAILS.items():
+        details = usage.get(name)
+        if isinstance(details, dict) and _is_count(details.get(field)):
+            counts[name] = {field: details[field]}
     return counts
+
+
+def add_usage(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return the sum of the token counts, and of their details, of two requests."""
+    total = dict(one)
+    for name, count in other.items():
+        total[name] = add_usage(one.get(name, {}), count) if isinstance(count, dict) else one.get(name, 0) + count
+    return total
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_TOKENS  # bool is an int too
 
 
 def _integer(digits: str) -> int:

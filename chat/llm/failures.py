@@ -9,8 +9,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.errors import ModelError
+from chat.errors import KeyRefusedError, ModelError
 
+# The codes of failures of an endpoint that does not respond.
+NOT_RESPONDING = ("unreachable", "timeout")
 # Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
 _MAX_WAIT = 24 * 60 * 60  # seconds; a longer Retry-After is ignored
@@ -96,7 +98,7 @@ def status_error(status: int, retry_after: str, *, host: str, model: str) -> Mod
         sentence = _("Rate limited by the model endpoint.")
         return ModelError(f"{sentence} {_when(retry_after)}", "rate_limited")
     if status in (401, 403):
-        return ModelError(_("%(host)s refuses the API key. An administrator can change it.") % facts, "refused")
+        return KeyRefusedError(_("%(host)s refuses the API key. An administrator can change it.") % facts)
     if status == 404:
         return ModelError(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
     if status in _REJECTIONS:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
 
 _CONNECT_TIMEOUT = 10.0  # seconds
+# An idle connection is reused for less than the five seconds after which uvicorn and llama.cpp close theirs: a request sent
+# at that moment would be lost.
+_KEEP_ALIVE = 4.0  # seconds
 _MAX_STREAM_BYTES, _MAX_BODY_BYTES = 200_000_000, 8_000_000
 # A few compressed kB can expand to gigabytes, so compressed responses are rejected.
 _UNCOMPRESSED = {"Accept-Encoding": "identity"}
@@ -83,7 +86,10 @@ def _session() -> ClientSession:
         # Each answer being generated has a connection; their number is limited where answers start. A cookie would link
         # the requests of different people.
         _sessions[loop] = ClientSession(
-            connector=TCPConnector(limit=0), cookie_jar=DummyCookieJar(), trust_env=True, auto_decompress=False
+            connector=TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE),
+            cookie_jar=DummyCookieJar(),
+            trust_env=True,
+            auto_decompress=False,
         )
     return _sessions[loop]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import uuid
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -71,6 +72,19 @@ def history_token_budget(message: str, instructions: str = "", *, standing: str 
     return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - used)
 
 
+def tokens_left(prompt: Sequence[Message]) -> int:
+    """Return the number of tokens that a prompt can grow by, estimated from its texts."""
+    conf = settings.CATO.llm
+    texts = (message.get("content") for message in prompt)
+    used = sum(estimate_tokens(text) for text in texts if isinstance(text, str))
+    return int(conf.context_tokens - conf.max_tokens - used)
+
+
+def tool_text(turn: Turn) -> str:
+    """Return the text of the turn's tool calls and results, to count its tokens."""
+    return json.dumps(turn.tool_messages, ensure_ascii=False) if turn.tool_messages else ""
+
+
 def build_prompt(
     *,
     history: PromptHistory,
@@ -91,6 +105,7 @@ def build_prompt(
         {"role": "system", "content": system_prompt(turn.thread.instructions, standing=standing)},
         *_history_messages(history),
         {"role": "user", "content": _message_content(new, attachments)},
+        *turn.tool_messages,
     ]
     if partial_answer:
         messages += [

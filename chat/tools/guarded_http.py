@@ -1,0 +1,109 @@
+"""HTTP connections to tool servers: only to public addresses, unless the configuration names the host.
+
+A name is resolved once, and the connection is made to the address that was checked. So a name that resolves to another
+address a moment later does not lead into the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Collection
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import cast
+
+import httpx2
+from django.utils.translation import gettext as _
+
+from chat.errors import ToolServerError
+
+_MAX_RESPONSE_BYTES = 8_000_000
+_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Sends requests to public addresses and to `internal_hosts` (names, or names with a port)."""
+
+    def __init__(self, internal_hosts: Collection[str]) -> None:
+        self._internal_hosts = frozenset(internal_hosts)
+        self._transport = httpx2.AsyncHTTPTransport(trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request. Raises ToolServerError for an address that is not allowed, and httpx2's errors."""
+        host = request.url.host
+        if not {host, f"{host}:{_port(request.url)}"} & self._internal_hosts:
+            address = await _public_address(host, _port(request.url))
+            # The certificate is checked for the name, and so is the header "Host", which the request has already.
+            request.extensions = {**request.extensions, "sni_hostname": host}
+            request.url = request.url.copy_with(host=address)
+        response = await self._transport.handle_async_request(request)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise ToolServerError(_("%(host)s sends a compressed response, which is not accepted.") % {"host": host})
+        response.stream = _Bounded(cast("httpx2.AsyncByteStream", response.stream), host)
+        return response
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._transport.aclose()
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The body of a response. Raises ToolServerError if it is too long."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, host: str) -> None:
+        self._stream = stream
+        self._host = host
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for part in self._stream:
+            size += len(part)
+            if size > _MAX_RESPONSE_BYTES:
+                raise ToolServerError(_("The response of %(host)s is too long.") % {"host": self._host})
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def new_client(token: str, *, timeout: float, internal_hosts: Collection[str]) -> httpx2.AsyncClient:
+    """Return a client without cookies that sends `token`, if there is one; `timeout` is in seconds."""
+    headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    return httpx2.AsyncClient(
+        transport=GuardedTransport(internal_hosts),
+        headers=headers,
+        timeout=timeout,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        trust_env=False,
+    )
+
+
+def is_public(address: str) -> bool:
+    """Return whether an IP address is one of the internet, also where it is written as IPv6 in one of several ways."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv4Address):
+        return ip.is_global and not ip.is_multicast
+    if ip.ipv4_mapped:
+        return is_public(str(ip.ipv4_mapped))
+    return ip in _GLOBAL_IPV6 and ip.is_global and not ip.sixtofour and not ip.teredo
+
+
+async def _public_address(host: str, port: int) -> str:
+    """Resolve a host. Raises ToolServerError if it has an address that is not public, or none."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise ToolServerError(_("The host %(host)s is not known.") % {"host": host}) from error
+    addresses = [str(entry[4][0]) for entry in found]
+    if not addresses or not all(map(is_public, addresses)):
+        sentence = _(
+            "%(host)s is inside the network. To allow it, name it in tools.internal_hosts of the configuration."
+        )
+        raise ToolServerError(sentence % {"host": host})
+    return addresses[0]
+
+
+def _port(url: httpx2.URL) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)

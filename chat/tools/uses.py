@@ -1,0 +1,66 @@
+"""Calls of tools while an answer is generated, and the decisions of people about those that ask first.
+
+The process that answers writes `Turn.tool_uses`; a decision, in any process, only changes a call that still waits. Both lock
+the turn's row and keep what the other wrote.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.errors import ConflictError
+from chat.models import Turn
+
+ASK_FOR = timedelta(minutes=10)  # then a call counts as declined
+
+
+@dataclass(slots=True)
+class ToolUse:
+    """One call. `arguments` are JSON as text, for people to read; `decided_by` is the name of who allowed or declined it.
+
+    Its state is waiting, allowed, declined, expired (nobody decided), running, done or failed.
+    """
+
+    server: str
+    tool: str
+    title: str
+    arguments: str
+    state: str
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    asked_at: str = ""
+    decided_by: str = ""
+    result: str = ""
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """The time at which a call that asks counts as declined."""
+        return datetime.fromisoformat(self.asked_at) + ASK_FOR if self.asked_at else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the call as `Turn.tool_uses` stores it."""
+        return asdict(self)
+
+
+def tool_uses(turn: Turn) -> list[ToolUse]:
+    """Return the calls of a turn's answer, in their order."""
+    return [ToolUse(**use) for use in turn.tool_uses]
+
+
+@transaction.atomic
+def decide(turn: Turn, use_id: uuid.UUID, *, by_name: str, is_allowed: bool) -> None:
+    """Allow or decline a call that waits, for a person who may. Raises ConflictError if it no longer waits."""
+    locked = Turn.objects.select_for_update(of=("self",)).get(id=turn.id)
+    uses = tool_uses(locked)
+    use = next((use for use in uses if use.id == str(use_id) and use.state == "waiting"), None)
+    is_late = use is not None and use.expires_at is not None and use.expires_at < timezone.now()
+    if use is None or is_late or locked.state != Turn.State.WAITING or locked.stop_requested:
+        raise ConflictError(_("This question has been answered already, or the answer has ended."))
+    use.state, use.decided_by = "allowed" if is_allowed else "declined", by_name
+    Turn.objects.filter(id=turn.id).update(tool_uses=[each.as_json() for each in uses])
