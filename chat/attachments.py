@@ -27,16 +27,20 @@ _UNSENT_MAX_AGE = timedelta(days=2)
 _BATCH_SIZE = 200
 
 
-def store_attachment(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
-    """Store an uploaded image, or a document with its text. Raises a CatoError if it is neither, or too large."""
+def store_attachment(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: uuid.UUID | None = None) -> Attachment:
+    """Store an uploaded image, or a document with its text, which a scan lacks. None as its id: a new one.
+
+    Raises a CatoError if the file is neither, or too large.
+    """
+    id = attachment_id or uuid.uuid4()
     if _media_type(file):
-        return store_image(file, owner_id=owner_id)
+        return store_image(file, owner_id=owner_id, attachment_id=id)
     name = memory.normalise_name(file.name or "")[-_MAX_NAME_LENGTH:]
     text = memory.extract_text(file, name=name)
-    return _store(Attachment(owner_id=owner_id, name=name, text=text), file)
+    return _store(Attachment(id=id, owner_id=owner_id, name=name, text=text), file)
 
 
-def store_image(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
+def store_image(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: uuid.UUID | None = None) -> Attachment:
     """Store an uploaded image. Raises InvalidMessageError if it is not an image or too large."""
     name = clean_text(file.name or "").strip()[-_MAX_NAME_LENGTH:] or _("Picture")
     limit = settings.CATO.chat.max_image_mb
@@ -48,7 +52,15 @@ def store_image(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
     media_type = _media_type(file)
     if not media_type:
         raise InvalidMessageError(_("%(name)s is not a supported image (PNG, JPEG, GIF, WebP).") % {"name": name})
-    return _store(Attachment(owner_id=owner_id, name=name, media_type=media_type), file)
+    id = attachment_id or uuid.uuid4()
+    return _store(Attachment(id=id, owner_id=owner_id, name=name, media_type=media_type), file)
+
+
+def store_text(file: File[bytes], *, text: str, attachment_id: uuid.UUID, owner_id: uuid.UUID) -> Attachment:
+    """Store a text file that is imported; the caller has its text."""
+    name = memory.normalise_name(file.name or "")[-_MAX_NAME_LENGTH:]
+    row = Attachment(id=attachment_id, owner_id=owner_id, name=name, text=text[: memory.MAX_EXTRACTED_CHARACTERS])
+    return _store(row, file)
 
 
 def own_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Attachment, ...]:
@@ -84,12 +96,12 @@ def store_documents(turn: Turn, attachments: Iterable[Attachment]) -> None:
     """Store the attached documents in the space of the turn's thread, in the transaction that stores its exchange.
 
     A file that was already stored, with another version of the turn, stays as it is. So does one that was first sent in
-    another thread, from which this turn or its message was copied.
+    another thread, from which this turn or its message was copied. A file without text is not stored.
     """
     ids = [attachment.id for attachment in attachments if not attachment.is_image]
     if not ids:
         return
-    new = Attachment.objects.filter(id__in=ids, document_id=None, thread_id=turn.thread_id)
+    new = Attachment.objects.filter(id__in=ids, document_id=None, thread_id=turn.thread_id).exclude(text="")
     with transaction.atomic():
         for attachment in new.select_for_update():
             _store_document(attachment, turn)

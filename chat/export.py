@@ -32,6 +32,7 @@ _STATES = {
     Turn.State.QUEUED: gettext_noop("Not answered yet"),
     Turn.State.RECALLING: gettext_noop("Not answered yet"),
     Turn.State.ANSWERING: gettext_noop("Still being answered"),
+    Turn.State.WAITING: gettext_noop("Still being answered"),
     Turn.State.STOPPED: gettext_noop("Stopped"),
     Turn.State.INTERRUPTED: gettext_noop("Interrupted"),
     Turn.State.FAILED: gettext_noop("Failed"),
@@ -103,9 +104,10 @@ def to_json(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | None = 
     """Yield the thread as a JSON object, which `chat.imports.formats` can read; `spaces` as in `to_markdown`.
 
     Its keys: `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, instructions
-    of a client) and `turns`, in order: id, author (name), said_at, message, pictures and files (names), answer,
-    answered_at (null without an answer), model, state, is_dummy, is_forgotten, and `recalled`: number, exchange_id, and
-    either who, said_at and place, or is_forgotten if it was forgotten or is not readable. Times are ISO 8601 in UTC.
+    of a client) and `turns`, in order: id, parent_id (of the turn before it), is_on_active_branch, author (name), said_at,
+    message, pictures and files (names), answer, answered_at (null without an answer), model, state, is_dummy,
+    is_forgotten, and `recalled`: number, exchange_id, and either who, said_at and place, or is_forgotten if it was
+    forgotten or is not readable. Times are ISO 8601 in UTC.
     """
     about = {
         "id": str(thread.id),
@@ -151,6 +153,8 @@ def _turn_fields(exported: ExportedTurn) -> dict[str, object]:
     turn = exported.turn
     return {
         "id": str(turn.id),
+        "parent_id": str(turn.parent_id) if turn.parent_id else None,
+        "is_on_active_branch": turn.is_on_active_branch,
         "author": turn.author.name,
         "said_at": _iso(turn.created_at),
         "message": turn.message,

@@ -16,7 +16,17 @@ from chat.commands.base import Command, CommandContext, CommandResult, LabelledV
 from chat.errors import InvalidMessageError
 from memory.api import STORE_DISABLED, VectorStoreDisabledError, clean_text
 
-__all__ = ["COMMANDS", "Command", "CommandContext", "CommandResult", "for_roles", "is_command", "run"]
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "CommandContext",
+    "CommandResult",
+    "for_roles",
+    "is_command",
+    "is_command_name",
+    "run",
+    "split_name",
+]
 
 _FIRST_SPACE = re.compile(r"\s")
 _SLASHES = ("/", "\uff0f")  # the second one is typed on Chinese and Japanese keyboards
@@ -32,9 +42,20 @@ def is_command(message: str) -> bool:
     return message.lstrip().startswith(_SLASHES)
 
 
+def is_command_name(name: str) -> bool:
+    """Return whether a command has this name or alias, ignoring case."""
+    return name.lower() in _NAMES
+
+
+def split_name(message: str) -> tuple[str, str]:
+    """Return the name after the slash of a message that begins with one, and the text after the name."""
+    name, _space, rest = _FIRST_SPACE.sub(" ", clean_text(message).strip()[1:], count=1).partition(" ")
+    return name, rest
+
+
 def run(message: str, context: CommandContext) -> CommandResult:
     """Run a command, which is not saved. Raises CatoError."""
-    name, _space, rest = _FIRST_SPACE.sub(" ", clean_text(message).strip()[1:], count=1).partition(" ")
+    name, rest = split_name(message)
     command = _NAMES.get(name.lower())
     if command is None:
         similar = difflib.get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)

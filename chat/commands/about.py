@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -12,12 +11,21 @@ from chat.commands.base import Command, CommandContext, CommandResult, LabelledV
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.instructions.applying import prompt_text, read_applicable
 from chat.llm.prompts import system_prompt
+from chat.settings_in_force import settings_in_force
 
 _MODES = ("off", "summary", "on")
 _MODE_TEXTS = {
     "off": gettext_noop("Recalled passages: hidden"),
     "summary": gettext_noop("Recalled passages: collapsed"),
     "on": gettext_noop("Recalled passages: expanded"),
+}
+
+_ORIGIN_TEXTS = {
+    "default": gettext_noop("default"),
+    "file": gettext_noop("from the file"),
+    "environment": gettext_noop("from the environment"),
+    "command line": gettext_noop("from the command line"),
+    "page": gettext_noop("from the page Model settings"),
 }
 
 
@@ -36,21 +44,18 @@ def _config(context: CommandContext, arguments: list[str]) -> CommandResult:
     if not context.is_administrator:
         raise PermissionDeniedError(_("Only administrators see the settings in force."))
     name = arguments[0] if arguments else ""
-    values = [(key, value) for key, value in _flatten(settings.CATO_SHOWN) if name in key]
-    lines = [LabelledValue(key, json.dumps(value, default=str)) for key, value in values]
+    lines = [
+        LabelledValue(setting.key, _setting_text(setting.value), note=_(_ORIGIN_TEXTS[setting.origin]))
+        for setting in settings_in_force()
+        if name in setting.key
+    ]
     if not lines:
         raise InvalidMessageError(_("No setting is called %(name)s.") % {"name": name}, "/config")
     return CommandResult("/config", _("The settings in force"), kind="list", lines=lines)
 
 
-def _flatten(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    pairs: list[tuple[str, object]] = []
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            pairs += _flatten(value, f"{prefix}{key}.")
-        else:
-            pairs.append((prefix + key, value))
-    return pairs
+def _setting_text(value: object) -> str:
+    return _("not set") if value is None else json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _showsys(context: CommandContext, arguments: list[str]) -> CommandResult:

@@ -16,17 +16,19 @@ from memory.api import UploadChip
 
 @dataclass(frozen=True, slots=True)
 class LabelledValue:
-    """A line of a command's result; its figure can be a link."""
+    """A line of a command's result; its figure can be a link. `note` is said after the figure."""
 
     label: str
     figure: str
     url: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     """The result of a command, which is shown only to its author and is not saved.
 
+    `exchange_ids` and `document_ids` are what it added to memory; a thread keeps and shows them instead.
     `redirect_url` is opened instead of showing the result. `confirm` is the URL of a confirmation page and its link text.
     """
 
@@ -40,6 +42,13 @@ class CommandResult:
     redirect_url: str = ""
     confirm: tuple[str, str] = ("", "")
     is_copyable: bool = False
+    exchange_ids: Sequence[uuid.UUID] = ()
+    document_ids: Sequence[uuid.UUID] = ()
+
+    @property
+    def has_additions(self) -> bool:
+        """Return whether the command added something to memory, which a thread keeps."""
+        return bool(self.exchange_ids or self.document_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def _vadd(context: CommandContext, arguments: list[str]) -> CommandResult:
     lines = [LabelledValue(_("Exchange"), str(row.id), row.get_absolute_url()) for row in exchanges[:_MAX_IDS]]
     if len(exchanges) > _MAX_IDS:
         lines.append(LabelledValue(_("Exchanges in all"), format_number(len(exchanges))))
-    return CommandResult("/vadd", title, text=text, lines=lines)
+    return CommandResult("/vadd", title, text=text, lines=lines, exchange_ids=[row.id for row in exchanges])
 
 
 def _vdoc(context: CommandContext, arguments: list[str]) -> CommandResult:
@@ -70,7 +70,13 @@ def _vdoc(context: CommandContext, arguments: list[str]) -> CommandResult:
     more = _("and %(count)s more, on the page Documents") % {"count": len(chips) - _MAX_CHIPS}
     more = more if len(chips) > _MAX_CHIPS else ""
     # Errors first, because not all chips are shown.
-    return CommandResult("/vdoc", title, text=more, chips=sorted(chips, key=lambda chip: not chip.error)[:_MAX_CHIPS])
+    return CommandResult(
+        "/vdoc",
+        title,
+        text=more,
+        chips=sorted(chips, key=lambda chip: not chip.error)[:_MAX_CHIPS],
+        document_ids=[chip.row.id for chip in chips if chip.row],
+    )
 
 
 def _upload_file(context: CommandContext, file: ServerFile) -> UploadChip:

@@ -12,7 +12,12 @@ from chat import access, services
 from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, parse_count
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.llm import endpoint
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.model_list import read_model_list, validate_model
 from chat.models import Thread
+from chat.realtime import frames
+from chat.realtime.hub import publish
+from chat.rows.model_picker import MAX_SHOWN, ModelPickerRow, ModelRow, model_picker_row
 from memory.api import excerpt
 
 _MIN_ID_LENGTH = 6
@@ -74,18 +79,55 @@ def _delete(context: CommandContext, arguments: list[str]) -> CommandResult:
 
 def _model(context: CommandContext, arguments: list[str]) -> CommandResult:
     current = endpoint.current()
-    configured = current.model if current else _("not connected")
     thread = context.in_thread()
     if not arguments:
-        can_change = access.can_configure(context.person_id, thread)
-        hint = _("Write /model NAME to change it for this thread.") if can_change else ""
-        return CommandResult("/model", thread.model or configured, text=hint)
+        return _list_models(context, thread, current)
     thread = access.thread_to_configure(context.person_id, thread.id)
     name = " ".join(arguments)
-    if name == configured or name == "default":
+    if name == "default":
         name = ""
+    elif current is not None:
+        name = validate_model(current, name)
     services.set_model(thread, name)
-    return CommandResult("/model", name or configured, text=_("Used from the next message."))
+    title = _displayed_model(current, name)
+    if current is not None:
+        publish(frames.model_changed(thread.id, title))
+    return CommandResult("/model", title, text=_("Used from the next message."))
+
+
+def _list_models(context: CommandContext, thread: Thread, current: ModelEndpoint | None) -> CommandResult:
+    can_change = access.can_configure(context.person_id, thread)
+    hint = _("Write /model NAME to change it for this thread.") if can_change else ""
+    title = _displayed_model(current, thread.model)
+    if current is None:
+        return CommandResult("/model", title, text=hint)
+    picker = model_picker_row(current, read_model_list(current), thread.model)
+    lines = [LabelledValue(row.name, _describe(row)) for row in picker.models]
+    return CommandResult("/model", title, kind="list", text=f"{_note(picker)} {hint}".strip(), lines=lines)
+
+
+def _displayed_model(current: ModelEndpoint | None, chosen: str) -> str:
+    return chosen or _("not connected") if current is None else current.displayed_model(chosen)
+
+
+def _note(picker: ModelPickerRow) -> str:
+    """Return why the list is not complete, or ""."""
+    if picker.error:
+        return picker.error
+    if not picker.is_listed:
+        return _("%(host)s lists no models.") % {"host": picker.host}
+    if picker.is_cut:
+        return _("Only %(count)s models are listed here.") % {"count": MAX_SHOWN}
+    return ""
+
+
+def _describe(row: ModelRow) -> str:
+    facts = {
+        _("current"): row.is_current,
+        _("default"): row.is_default,
+        _("not offered"): not row.is_offered,
+    }
+    return ", ".join(text for text, is_true in facts.items() if is_true)
 
 
 def _writemd(context: CommandContext, arguments: list[str]) -> CommandResult:

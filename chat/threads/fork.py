@@ -16,6 +16,7 @@ _COPIED_FIELDS = (
     "message",
     "answer",
     "reasoning",
+    "tool_messages",
     "state",
     "stopped_by_id",
     "model",
@@ -43,6 +44,7 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         model=source.model,
         instructions=source.instructions,
         recall_filter=source.recall_filter,
+        tool_server_ids=source.tool_server_ids,
         last_message_at=timezone.now(),
     )
     session = ThreadSession.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())

@@ -1,4 +1,4 @@
-"""Create, rename, pin, archive, continue, move and delete threads, and delete turns."""
+"""Create, rename, continue, move and delete threads, and delete turns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.attachments import attachments_of, delete_unreferenced, move_documents_of
 from chat.errors import InvalidMessageError
-from chat.models import ReadMarker, Thread, ThreadSession, Turn
+from chat.models import ReaderMarks, Thread, ThreadSession, Turn
 from chat.realtime.notifications import active_readers, notify_after_commit, notify_thread_changed
 from chat.threads.locks import ensure_idle, ensure_not_answering, lock_thread
 from memory import api as memory
@@ -49,17 +49,6 @@ def rename_thread(thread: Thread, title: str) -> None:
     if not title:
         raise InvalidMessageError(_("Write a title; it is empty."))
     _update(thread, title=title, title_source=Thread.TitleSource.USER)
-
-
-def set_pinned(thread: Thread, is_pinned: bool) -> None:
-    """Pin the thread to the top of the list, or unpin it."""
-    _update(thread, pinned_at=timezone.now() if is_pinned else None)
-
-
-def set_archived(thread: Thread, is_archived: bool) -> None:
-    """Hide the thread from the list, or show it again; memory and search are not affected."""
-    now = timezone.now() if is_archived else None
-    _update(thread, archived_at=now, pinned_at=None)
 
 
 def set_model(thread: Thread, name: str) -> None:
@@ -119,7 +108,7 @@ def move_thread(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
     Thread.objects.filter(id=thread.id).update(space=to)
     moved = memory.move_thread(thread.id, to=to, by=by)
     move_documents_of(thread, to=to, by=by)
-    ReadMarker.objects.filter(thread=thread).exclude(person_id__in=active_readers(to)).delete()
+    ReaderMarks.objects.filter(thread=thread).exclude(person_id__in=active_readers(to)).delete()
     notify_thread_changed(thread.id)
     return moved
 

@@ -19,7 +19,8 @@ _INSTRUCTION = (
 
 def title_prompt(turn: Turn) -> list[Message] | None:
     """Return the prompt for a title of this turn's thread, loaded with it; None if it needs none."""
-    if turn.state != Turn.State.COMPLETE or turn.is_dummy or turn.parent_id is not None:
+    is_answered = turn.state == Turn.State.COMPLETE and not turn.waits_for_tools
+    if not is_answered or turn.is_dummy or turn.parent_id is not None:
         return None
     if not settings.CATO.chat.titles or turn.thread.title_source != Thread.TitleSource.FIRST_MESSAGE:
         return None

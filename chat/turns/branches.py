@@ -13,7 +13,9 @@ from django.utils.translation import gettext as _
 from chat.errors import ConflictError
 from chat.models import Thread, Turn
 from chat.threads.locks import ensure_idle, lock_person, lock_thread
-from chat.turns.posting import ApiOrigin, PostedTurn, create_turn, ensure_free_answer, find_place, validate_message
+from chat.turns.answer_limit import ensure_free_answer
+from chat.turns.placing import ApiOrigin, create_turn, find_place
+from chat.turns.posting import PostedTurn, validate_message
 from memory import api as memory
 
 

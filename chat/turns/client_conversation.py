@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -20,38 +21,61 @@ from chat.models import Thread, ThreadSession, Turn
 from chat.threads.locks import ensure_idle, lock_person
 from chat.threads.memory_settings import set_memory_enabled
 from chat.turns.branches import BranchSwitch, edit_message, regenerate
-from chat.turns.posting import ApiOrigin, PostedTurn, post_message, retry_turn, validate_message
+from chat.turns.client_matching import (
+    ClientConversation,
+    candidates,
+    find_trimmed,
+    first_message,
+    follows_same,
+    is_continued_by,
+    is_exchange,
+    is_same,
+    is_same_tool_use,
+    opening_hash,
+)
+from chat.turns.client_tools import answer_on, find_tool_turn
+from chat.turns.placing import ApiOrigin
+from chat.turns.posting import PostedTurn, post_message, validate_message
+from chat.turns.restarting import retry_turn
 from memory import api as memory
-from memory.api import clean_text, content_hash, excerpt, format_number
+from memory.api import clean_text, excerpt, format_number
 
-# The number of threads with the same first message that are compared with a conversation, latest first.
-_MAX_CANDIDATES = 20
 _UNANSWERED = (Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
-class PastExchange:
-    """An earlier message of a conversation, with its answer."""
-
-    message: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClientConversation:
-    """A conversation as a client sends it: system messages, earlier exchanges, and the new message."""
-
-    message: str
-    earlier: tuple[PastExchange, ...] = ()
-    instructions: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ThreadOptions:
-    """Options of a request: `model` for this answer, None for the thread's; `is_remembered`, None for no change."""
+    """Options of a request: `model` for this answer, None for the thread's; `is_remembered`, None for no change.
+
+    `generation` are the options of the model for this answer, as `chat.llm.client.stream` takes them.
+    """
 
     model: str | None = None
     is_remembered: bool | None = None
+    generation: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Submission:
+    """A conversation, who sends it, and with which options; the row of the person is locked."""
+
+    person: Any  # of the model of people
+    conversation: ClientConversation
+    client_key: uuid.UUID
+    api_token_id: uuid.UUID
+    options: ThreadOptions
+    attachments: Sequence[uuid.UUID]
+
+    @property
+    def origin(self) -> ApiOrigin:
+        """Return what the turn keeps of the request."""
+        options, tool_messages = self.options, list(self.conversation.tool_messages)
+        return ApiOrigin(self.api_token_id, options.model or "", options.generation, tool_messages)
+
+    def with_instructions(self, instructions: str) -> _Submission:
+        """Return this with these instructions of its conversation. Raises InvalidMessageError if they are too long."""
+        instructions = _validate_instructions(instructions)
+        return replace(self, conversation=replace(self.conversation, instructions=instructions))
 
 
 @transaction.atomic
@@ -72,129 +96,149 @@ def submit_conversation(
 
     Raises InvalidMessageError, ConflictError (ThreadBusyError while an answer is in progress) and PermissionDeniedError.
     """
-    message, instructions = validate_message(conversation.message), _validate_instructions(conversation.instructions)
-    conversation = replace(conversation, message=message, instructions=instructions)
+    conversation = replace(conversation, message=validate_message(conversation.message))
     # Requests of one person run one after the other: there may be no thread yet whose row could be locked.
     person = lock_person(person_id)
     repeated = Turn.objects.filter(author_id=person_id, client_key=client_key, thread__deleted_at=None).first()
     if repeated is not None:
         return _return_or_retry(repeated)
-    replaced = None
-    if thread is not None:
-        _apply_options(thread, person_id, options, instructions)
-        replaced = _turn_to_replace(thread, person_id, api_token_id, conversation)
-    else:
-        candidates = _candidates(person_id, api_token_id, conversation)
-        failed = next((t.head for t in candidates if t.head and _is_failed_try(t, t.head, conversation, options)), None)
-        if failed is not None:
-            return _return_or_retry(failed)
-        thread = next((t for t in candidates if _is_continued_by(t, conversation)), None)
-        if thread is not None:
-            _apply_options(thread, person_id, options, instructions)
-        else:
-            thread = _create_thread(person_id, conversation, api_token_id, options, model=person.default_model)
-    origin = ApiOrigin(api_token_id, options.model or "")
-    if replaced is None:
-        return BranchSwitch(
-            post_message(
-                thread,
-                author_id=person_id,
-                message=message,
-                client_key=client_key,
-                attachments=attachments,
-                origin=origin,
-            )
-        )
-    if not _is_same(replaced.message, message):
-        return edit_message(replaced, person_id=person_id, message=message, client_key=client_key, origin=origin)
-    if replaced.state in _UNANSWERED and not replaced.answer:
-        return _return_or_retry(replaced)
-    return regenerate(replaced, person_id=person_id, client_key=client_key, origin=origin)
+    submission = _Submission(person, conversation, client_key, api_token_id, options, attachments)
+    return _submit_to_matching(submission) if thread is None else _submit_to(thread, submission)
 
 
-def _candidates(person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: ClientConversation) -> list[Thread]:
-    """Return this person's threads with the same first message whose last turn was posted with the same API token."""
-    threads = Thread.objects.filter(
-        owner_id=person_id,
-        opening_hash=_opening_hash(conversation),
-        deleted_at=None,
-        head__author_id=person_id,
-        head__api_token_id=api_token_id,
-        head__message__in=[conversation.message, *(clean_text(e.message).strip() for e in conversation.earlier[-1:])],
+def _submit_to(thread: Thread, submission: _Submission) -> BranchSwitch:
+    """Post to the thread that the client names; its last message may edit or repeat the thread's."""
+    submission = submission.with_instructions(submission.conversation.instructions_with_opening)
+    waiting = _find_tool_turn([thread], submission, is_known=True)
+    if waiting is not None:
+        return _answer_tool_turn(waiting, submission)
+    _apply_options(thread, submission)
+    replaced = _turn_to_replace(thread, submission)
+    return _post(thread, submission) if replaced is None else _replace_turn(replaced, submission)
+
+
+def _submit_to_matching(submission: _Submission) -> BranchSwitch:
+    """Post to the thread that the conversation continues, or to a new one."""
+    sender = (submission.person.id, submission.api_token_id)
+    found = candidates(*sender, submission.conversation)
+    trimmed = None if found else find_trimmed(*sender, submission.conversation)
+    conversation = submission.conversation
+    # In a trimmed conversation, what the assistant said first is an answer of the thread.
+    submission = submission.with_instructions(
+        conversation.instructions if trimmed else conversation.instructions_with_opening
     )
-    return list(threads.select_related("head__parent").order_by("-last_message_at")[:_MAX_CANDIDATES])
+    waiting = _find_tool_turn([trimmed] if trimmed else found, submission, is_known=trimmed is not None)
+    if waiting is not None:
+        return _answer_tool_turn(waiting, submission)
+    failed = next((t.head for t in found if t.head and _is_failed_try(t, t.head, submission)), None)
+    if failed is not None:
+        return _return_or_retry(failed)
+    thread = trimmed or next((t for t in found if is_continued_by(t, submission.conversation)), None)
+    if thread is None:
+        return _post(_create_thread(submission), submission)
+    _apply_options(thread, submission)
+    return _post(thread, submission)
 
 
-def _is_continued_by(thread: Thread, conversation: ClientConversation) -> bool:
-    return bool(conversation.earlier) and _is_exchange(thread.head, conversation.earlier[-1])
+def _post(thread: Thread, submission: _Submission) -> BranchSwitch:
+    return BranchSwitch(
+        post_message(
+            thread,
+            author_id=submission.person.id,
+            message=submission.conversation.message,
+            client_key=submission.client_key,
+            attachments=submission.attachments,
+            origin=submission.origin,
+        )
+    )
 
 
-def _is_failed_try(thread: Thread, head: Turn, conversation: ClientConversation, options: ThreadOptions) -> bool:
+def _replace_turn(replaced: Turn, submission: _Submission) -> BranchSwitch:
+    """Edit or regenerate this turn; one that failed without an answer is retried."""
+    person_id, message = submission.person.id, submission.conversation.message
+    key, origin = submission.client_key, submission.origin
+    if not is_same(replaced.message, message):
+        return edit_message(replaced, person_id=person_id, message=message, client_key=key, origin=origin)
+    if replaced.state in _UNANSWERED and not replaced.answer and _has_same_tools(replaced, submission.conversation):
+        return _return_or_retry(replaced)
+    return regenerate(replaced, person_id=person_id, client_key=key, origin=origin)
+
+
+def _find_tool_turn(threads: Sequence[Thread], submission: _Submission, *, is_known: bool) -> Turn | None:
+    """Return the turn that waits for the results of tools which the conversation brings, if any."""
+    conversation = submission.conversation
+    if not conversation.tool_messages:
+        return None
+    return find_tool_turn(threads, submission.person.id, submission.api_token_id, conversation, is_known=is_known)
+
+
+def _answer_tool_turn(waiting: Turn, submission: _Submission) -> BranchSwitch:
+    _apply_options(waiting.thread, submission)
+    return answer_on(waiting, submission.conversation, submission.origin, client_key=submission.client_key)
+
+
+def _is_failed_try(thread: Thread, head: Turn, submission: _Submission) -> bool:
     """Return whether the last turn of the thread is the same request and failed without an answer."""
-    if head.state not in _UNANSWERED or head.answer or not _is_same(head.message, conversation.message):
+    conversation, options = submission.conversation, submission.options
+    if head.state not in _UNANSWERED or head.answer or not follows_same(head, conversation):
         return False
-    is_same_request = (
+    return (
         head.requested_model == (options.model or "")
+        and head.generation_options == options.generation
+        and _has_same_tools(head, conversation)
         and thread.instructions == conversation.instructions
         and options.is_remembered in (None, thread.is_remembered)
     )
-    follows_same = (
-        _is_exchange(head.parent, conversation.earlier[-1]) if conversation.earlier else head.parent_id is None
-    )
-    return is_same_request and follows_same
 
 
-def _turn_to_replace(
-    thread: Thread, person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: ClientConversation
-) -> Turn | None:
+def _has_same_tools(turn: Turn, conversation: ClientConversation) -> bool:
+    return is_same_tool_use(turn.tool_messages, conversation.tool_messages)
+
+
+def _turn_to_replace(thread: Thread, submission: _Submission) -> Turn | None:
     """Return the turn of a named thread that the new message edits or repeats; None if the message goes to the end.
 
     A client can send its new message alone. Messages of other people, or from the browser, are unknown to it and are
     never replaced.
     """
-    if not conversation.earlier:
+    if not submission.conversation.earlier:
         return None
-    last = conversation.earlier[-1]
+    last = submission.conversation.earlier[-1]
     branch = thread.turns.active_branch().select_related("thread")
-    known = branch.filter(author_id=person_id, api_token_id=api_token_id)
+    sender = {"author_id": submission.person.id, "api_token_id": submission.api_token_id}
+    known = branch.filter(**sender)
     same_message = known.filter(message=clean_text(last.message).strip()).order_by("-position")
-    previous = next((turn for turn in same_message if _is_exchange(turn, last)), None)
+    previous = next((turn for turn in same_message if is_exchange(turn, last)), None)
     if previous is None:
         return None
     later = branch.filter(position__gt=previous.position)
     replaced = later.first()
     if replaced is None or replaced.is_running or replaced.state == Turn.State.QUEUED:
         return None
-    return None if later.exclude(author_id=person_id, api_token_id=api_token_id).exists() else replaced
+    return None if later.exclude(**sender).exists() else replaced
 
 
-def _create_thread(
-    person_id: uuid.UUID,
-    conversation: ClientConversation,
-    api_token_id: uuid.UUID,
-    options: ThreadOptions,
-    *,
-    model: str,
-) -> Thread:
+def _create_thread(submission: _Submission) -> Thread:
     """Create a thread in the personal space that contains the earlier exchanges.
 
     They are used in prompts but not stored in memory: their original thread stores them, and exchanges forgotten there
     must not be stored again.
     """
+    person, conversation, options = submission.person, submission.conversation, submission.options
     now = timezone.now()
     thread = Thread.objects.create(
-        owner_id=person_id,
-        space=memory.personal_space(person_id),
-        title=excerpt(_first_message(conversation), 80),
-        model=model if options.model is None else options.model,
+        owner=person,
+        space=memory.personal_space(person.id),
+        title=excerpt(first_message(conversation), 80),
+        model=person.default_model if options.model is None else options.model,
         is_remembered=options.is_remembered is not False,
         instructions=conversation.instructions,
-        opening_hash=_opening_hash(conversation),
+        opening_hash=opening_hash(conversation),
         last_message_at=now,
     )
     if not conversation.earlier:
         return thread
-    session = ThreadSession.objects.create(thread=thread, started_by_id=person_id, started_at=now)
+    session = ThreadSession.objects.create(thread=thread, started_by=person, started_at=now)
     turns: list[Turn] = []
     for position, exchange in enumerate(conversation.earlier):
         turns.append(
@@ -203,9 +247,9 @@ def _create_thread(
                 session=session,
                 parent=turns[-1] if turns else None,
                 position=position,
-                author_id=person_id,
+                author=person,
                 client_key=uuid.uuid4(),
-                api_token_id=api_token_id,
+                api_token_id=submission.api_token_id,
                 message=clean_text(exchange.message).strip(),
                 answer=clean_text(exchange.answer).strip(),
                 state=Turn.State.COMPLETE,
@@ -218,9 +262,10 @@ def _create_thread(
     return thread
 
 
-def _apply_options(thread: Thread, person_id: uuid.UUID, options: ThreadOptions, instructions: str) -> None:
+def _apply_options(thread: Thread, submission: _Submission) -> None:
     """Apply the options to the thread. System messages are ignored in another person's thread."""
-    is_owner = thread.owner_id == person_id
+    options, instructions = submission.options, submission.conversation.instructions
+    is_owner = thread.owner_id == submission.person.id
     if options.is_remembered is not None and options.is_remembered != thread.is_remembered:
         if not is_owner:
             raise PermissionDeniedError(_("Only the owner of this thread decides whether it is saved to memory."))
@@ -244,24 +289,3 @@ def _validate_instructions(text: str) -> str:
         sentence = _("The system messages have %(count)s characters; at most %(most)s fit.")
         raise InvalidMessageError(sentence % {"count": format_number(len(text)), "most": format_number(limit)})
     return text
-
-
-def _opening_hash(conversation: ClientConversation) -> str:
-    return content_hash(_normalized(_first_message(conversation)))
-
-
-def _first_message(conversation: ClientConversation) -> str:
-    return conversation.earlier[0].message if conversation.earlier else conversation.message
-
-
-def _is_exchange(turn: Turn | None, exchange: PastExchange) -> bool:
-    return turn is not None and _is_same(turn.message, exchange.message) and _is_same(turn.answer, exchange.answer)
-
-
-def _is_same(one: str, other: str) -> bool:
-    return _normalized(one) == _normalized(other)
-
-
-def _normalized(text: str) -> str:
-    """Collapse white space, which clients change."""
-    return " ".join(clean_text(text).split())

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from chat import access
 from chat.attachments import forget_attachments
 from chat.errors import ThreadBusyError
+from chat.mentions import delete_mentions
 from chat.models import Receipt, Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
 from chat.rendering.citations import numbers_in_text
@@ -55,15 +56,24 @@ class ForgettingScope:
     is_complete: bool
 
 
+def turn_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Turn:
+    """Return the turn of the exchange if this person may forget it everywhere, also if it is forgotten but has its text.
+
+    Raises NotFoundError.
+    """
+    exchange = access.exchange_to_forget(person_id, exchange_id, is_administrator=is_administrator, is_forgotten=True)
+    turn = Turn.objects.select_related("thread").filter(exchange_id=exchange.id).first()
+    if turn is None or (exchange.forgotten_at and not turn.message and not turn.answer):
+        raise NotFoundError
+    return turn
+
+
 def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> ForgettingScope:
     """Return what forgetting the exchange of a turn everywhere concerns.
 
     Raises NotFoundError, also if this person may not forget it or it has no turn.
     """
-    exchange = access.exchange_to_forget(person_id, exchange_id, is_administrator=is_administrator)
-    turn = Turn.objects.select_related("thread").filter(exchange_id=exchange.id).first()
-    if turn is None:
-        raise NotFoundError
+    turn = turn_to_forget(person_id, exchange_id, is_administrator=is_administrator)
     exchange_ids = [id for id in _versions(turn).values_list("exchange_id", flat=True) if id is not None]
     uses = list(
         RecallLogEntry.objects.filter(exchange_id__in=exchange_ids)
@@ -170,12 +180,16 @@ def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
     """
     ids = [turn.id for turn in turns]
     forget_attachments(turns, by=by)
+    delete_mentions(turns)
     memory.delete_recall_log(ids)
     # Complete: an answer that ended early could be retried or resumed.
     Turn.objects.filter(id__in=ids).update(
         message="",
         answer="",
         reasoning="",
+        tool_messages=[],
+        memory_searches=[],
+        tool_uses=[],
         state=Turn.State.COMPLETE,
         finish_reason="",
         error="",

@@ -1,4 +1,4 @@
-"""Stop answers, withdraw queued messages, and interrupt answers whose process died."""
+"""Stop answers, and interrupt answers whose process died."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from django.db import transaction
 from django.db.models import F, UUIDField, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from chat.answers.persistence import store_exchange
-from chat.attachments import attachments_of, delete_unreferenced
-from chat.errors import ConflictError, PermissionDeniedError
-from chat.models import Thread, Turn
+from chat.models import Turn
 from chat.realtime.notifications import notify_thread_changed
-from chat.threads.locks import lock_thread
 
 log = logging.getLogger(__name__)
 
@@ -33,23 +29,6 @@ def request_stop(turn: Turn, *, by: uuid.UUID) -> bool:
     running = Turn.objects.filter(id=turn.id, state__in=Turn.RUNNING_STATES)
     first = Coalesce("stopped_by", Value(by, output_field=UUIDField()))
     return bool(running.update(stop_requested=True, stopped_by=first))
-
-
-@transaction.atomic
-def withdraw_message(turn: Turn, *, by: uuid.UUID) -> None:
-    """Delete a queued message of this author. Raises ConflictError once its answer has started, PermissionDeniedError."""
-    thread = lock_thread(turn.thread_id)
-    queued = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
-    if queued is None:
-        raise ConflictError(_("The answer has already started. Stop it instead."))
-    if by != queued.author_id:
-        raise PermissionDeniedError(_("Only the author can withdraw this message."))
-    queued.children.update(parent=queued.parent_id)
-    if thread.head_id == queued.id:
-        Thread.objects.filter(id=thread.id).update(head=queued.parent_id)
-    attachments = attachments_of([queued])
-    queued.delete()
-    delete_unreferenced(attachments, by=by)
 
 
 def interrupt_stale_answers() -> list[uuid.UUID]:

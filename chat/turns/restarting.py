@@ -1,0 +1,56 @@
+"""Start another attempt at an answer, from its beginning or from its partial text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.errors import ConflictError
+from chat.models import Turn
+from chat.realtime.notifications import notify_link_changed
+from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
+from chat.turns.answer_limit import ensure_free_answer
+
+
+def retry_turn(turn: Turn) -> Turn:
+    """Restart a failed, interrupted or stopped answer from the beginning. Raises ConflictError."""
+    return restart(turn, lambda turn: turn.can_retry, answer="", reasoning="", memory_searches=[], tool_uses=[])
+
+
+def resume_turn(turn: Turn) -> Turn:
+    """Continue a failed, interrupted, stopped or cut off answer from its partial text. Raises ConflictError.
+
+    The options of an API client, such as a maximum length, do not apply to the rest, which a person requests.
+    """
+    return restart(turn, lambda turn: turn.can_resume, generation_options={})
+
+
+@transaction.atomic
+def restart(turn: Turn, is_allowed: Callable[[Turn], bool], **changes: object) -> Turn:
+    """Start another attempt at a turn that `is_allowed`, with these changes of its columns. Raises ConflictError."""
+    lock_person(turn.author_id)
+    thread = lock_thread(turn.thread_id)
+    ensure_not_answering(thread)
+    ensure_free_answer(turn.author_id)
+    current = thread.turns.filter(id=turn.id).first()
+    if current is None or not is_allowed(current):
+        raise ConflictError(_("This answer is already complete or in progress."))
+    thread.turns.filter(id=turn.id).update(
+        state=Turn.State.RECALLING,
+        attempt=F("attempt") + 1,
+        revision=F("revision") + 1,
+        stop_requested=False,
+        stopped_by=None,
+        heartbeat_at=timezone.now(),
+        error="",
+        error_code="",
+        completed_at=None,
+        **changes,
+    )
+    turn.refresh_from_db()
+    notify_link_changed(thread, is_answering=True)
+    return turn
