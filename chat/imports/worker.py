@@ -131,7 +131,8 @@ class ImportRun:
             "turns": row.turns + report.turns,
             "skipped_count": report.skipped_count,
             "skipped": [[title[:_MAX_TITLE_LENGTH], why] for title, why in report.skipped],
-            "left_out": dict(report.left_out),
+            "left_out": {what: count for what, count in report.left_out.items() if count},
+            "not_imported": dict(report.not_imported),
         }
 
     def _finish(self) -> None:

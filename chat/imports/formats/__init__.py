@@ -13,27 +13,40 @@ from typing import BinaryIO
 
 from django.utils.translation import gettext as _
 
-from chat.imports.formats import cato, chatgpt, claude, librechat, open_webui
-from chat.imports.formats.conversation import Conversation, Unread
+from chat.imports.formats import archive, cato, chatgpt, claude, librechat, open_webui
+from chat.imports.formats.archive import ArchivedPart
+from chat.imports.formats.conversation import UNKNOWN, UNREADABLE, WITHOUT_MESSAGES, Conversation, Unread
+from chat.imports.formats.extras import Memories, Project, is_memories, is_project, read_memories, read_project
 from chat.imports.formats.pieces import pieces
 from chat.imports.formats.sources import DAMAGED, streams
 from chat.imports.formats.values import Fields, text_in
 from memory.api import ExtractionError, content_hash, format_list
 
-__all__ = ["PROVIDERS", "conversations", "count_conversations"]
+__all__ = ["PROVIDERS", "Item", "conversations", "count_conversations"]
 
-_FORMATS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], Conversation]], ...] = (
+Item = Conversation | Project | Memories | ArchivedPart
+_FORMATS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], Item | Unread]], ...] = (
     (cato.knows, cato.read),
     (chatgpt.knows, chatgpt.read),
     (claude.knows, claude.read),
     (open_webui.knows, open_webui.read),
     (librechat.knows, librechat.read),
+    (cato.is_note, cato.read_note),
+    (cato.is_prompt, cato.read_prompt),
+    (archive.is_document, archive.read_document),
+    (archive.is_attachment, archive.read_attachment),
+    (archive.is_instruction, archive.read_instruction),
+    (archive.is_opinion, archive.read_opinion),
+    (archive.is_record, archive.read_record),
+    (archive.is_supersession, archive.read_supersession),
+    (is_memories, read_memories),
+    (is_project, read_project),
 )
 PROVIDERS = (chatgpt.PROVIDER, claude.PROVIDER, open_webui.PROVIDER, librechat.PROVIDER, cato.PROVIDER)
 
 
-def conversations(source: Path | BinaryIO) -> Iterator[Conversation | Unread]:
-    """Yield each conversation in a JSON file, a zip or a folder, or an `Unread` with the reason.
+def conversations(source: Path | BinaryIO) -> Iterator[Item | Unread]:
+    """Yield each conversation, project and memory in a JSON file, a zip or a folder, or an `Unread` with the reason.
 
     Raises InvalidInputError if `source` cannot be opened, and ExtractionError for a zip that is unsafe or damaged.
     """
@@ -42,10 +55,10 @@ def conversations(source: Path | BinaryIO) -> Iterator[Conversation | Unread]:
             for number, piece in enumerate(pieces(stream), start=1):
                 yield _read(piece, _("%(name)s, entry %(number)s") % {"name": name, "number": number})
         except ExtractionError as error:
-            yield Unread(name, str(error))
+            yield Unread(name, str(error), UNREADABLE)
         except DAMAGED as error:
             why = _("It does not unpack whole (%(error)s); what came before that was read.") % {"error": error}
-            yield Unread(name, why)
+            yield Unread(name, why, UNREADABLE)
 
 
 def count_conversations(source: Path | BinaryIO, *, on_each: Callable[[], None] = lambda: None) -> int:
@@ -64,21 +77,23 @@ def count_conversations(source: Path | BinaryIO, *, on_each: Callable[[], None] 
     return total
 
 
-def _read(piece: bytes, place: str) -> Conversation | Unread:
+def _read(piece: bytes, place: str) -> Item | Unread:
     try:
         item = json.loads(piece)
     except ValueError:
-        return Unread(place, _("It is damaged: this is no JSON."))
+        return Unread(place, _("It is damaged: this is no JSON."), UNREADABLE)
     except RecursionError:
-        return Unread(place, _("It is nested too deeply to be read."))
+        return Unread(place, _("It is nested too deeply to be read."), UNREADABLE)
     read = next((read for knows, read in _FORMATS if knows(item)), None)
     title = text_in(item.get("title")) or text_in(item.get("name")) or place
     if read is None:
         known = format_list(PROVIDERS, last=_("or"))
-        return Unread(title, _("It is no conversation of %(providers)s.") % {"providers": known})
+        return Unread(title, _("It is no conversation of %(providers)s.") % {"providers": known}, UNKNOWN)
     conversation = read(item)
+    if not isinstance(conversation, Conversation):
+        return conversation
     if not any(said.role == "user" for said in conversation.messages):
-        return Unread(title, _("Empty conversation."))
+        return Unread(title, _("Empty conversation."), WITHOUT_MESSAGES)
     return conversation if conversation.id else replace(conversation, id=_derived_id(conversation))
 
 

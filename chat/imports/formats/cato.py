@@ -1,9 +1,13 @@
-"""Cato's own format, as `chat.export.to_json` writes it."""
+"""Cato's own format: threads as `chat.export.to_json` writes them, and notes and prompts of the export of an account."""
 
 from __future__ import annotations
 
-from chat.imports.formats.conversation import Conversation, Said
+from collections import Counter
+
+from chat.imports.formats.conversation import MEDIA, Conversation, Said
+from chat.imports.formats.extras import Memories, Project
 from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, rows_in, text_in
+from memory.api import excerpt
 
 PROVIDER = "Cato"
 FORMAT = "cato-thread"
@@ -15,25 +19,59 @@ def knows(item: Fields) -> bool:
 
 
 def read(item: Fields) -> Conversation:
-    """Parse the thread; placeholder answers are left out."""
+    """Parse the thread with all versions; placeholder answers are left out.
+
+    A turn whose parent is not in the file follows the active turn before it.
+    """
     thread = fields_in(item.get("thread"))
     said: list[Said] = []
+    last_of: dict[str, int] = {}  # the index of the last message of each turn
+    current, attached = -1, 0
     for turn in rows_in(item.get("turns")):
         id, message = name_in(turn.get("id")), text_in(turn.get("message"))
         is_forgotten = turn.get("is_forgotten") is True
         if not message:  # a forgotten turn without its text
             continue
-        said.append(Said(id, "user", message, moment_in(turn.get("said_at")), "", is_forgotten))
+        attached += sum(len(names) for key in ("pictures", "files") if isinstance(names := turn.get(key), list))
+        is_first = "parent_id" in turn and turn["parent_id"] is None
+        parent = -1 if is_first else last_of.get(name_in(turn.get("parent_id")), current)
+        said.append(Said(id, "user", message, moment_in(turn.get("said_at")), "", is_forgotten, parent=parent))
         answer = text_in(turn.get("answer"))
         if answer and turn.get("is_dummy") is not True:
-            answered_at = moment_in(turn.get("answered_at"))
-            said.append(Said(id, "assistant", answer, answered_at, text_in(turn.get("model")), is_forgotten))
+            at, model, parent = moment_in(turn.get("answered_at")), text_in(turn.get("model")), len(said) - 1
+            said.append(Said(id, "assistant", answer, at, model, is_forgotten, parent=parent))
+        last_of[id] = len(said) - 1
+        if turn.get("is_on_active_branch") is not False:
+            current = len(said) - 1
     return Conversation(
         provider=PROVIDER,
         id=name_in(thread.get("id")),
         title=text_in(thread.get("title")),
         created_at=moment_in(thread.get("created_at")),
         messages=tuple(said),
-        left_out={},
+        left_out=Counter({MEDIA: attached}),
+        current=current,
         is_remembered=thread.get("is_remembered") is not False,
     )
+
+
+def is_note(item: Fields) -> bool:
+    """Return whether the object is a note of the export of an account."""
+    return isinstance(item.get("user_message"), str) and item.get("manual_entry") is True
+
+
+def read_note(item: Fields) -> Memories:
+    """Parse the note."""
+    text = text_in(item.get("user_message"))
+    return Memories(PROVIDER, excerpt(text, 80), {name_in(item.get("id")): text}, moment_in(item.get("timestamp")))
+
+
+def is_prompt(item: Fields) -> bool:
+    """Return whether the object is a saved prompt of the export of an account."""
+    return isinstance(item.get("text"), str) and {"name", "space", "edited_at"} <= item.keys()
+
+
+def read_prompt(item: Fields) -> Project:
+    """Parse the saved prompt."""
+    id, name, text = name_in(item.get("id")), text_in(item.get("name")), text_in(item.get("text")).strip()
+    return Project(PROVIDER, id, name, text, documents=())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from chat.imports.formats.branches import branch, latest_leaf
-from chat.imports.formats.conversation import SYSTEM, Conversation, Notes, Role
+from chat.imports.formats.branches import all_branches, latest_leaf
+from chat.imports.formats.conversation import SYSTEM, Conversation, Notes, Role, TextFile
+from chat.imports.formats.made_texts import MadeTexts, claude_text
 from chat.imports.formats.values import Fields, moment_in, name_in, rows_in, text_in
 
 PROVIDER = "Claude"
 
+PASTED = "pasted text"  # of a paste, which has no name
 _ROLES: dict[str, Role] = {"human": "user", "assistant": "assistant"}
 
 
@@ -17,11 +19,25 @@ def knows(item: Fields) -> bool:
 
 
 def read(item: Fields) -> Conversation:
-    """Parse the branch of the current leaf, or else the latest; without parents, all messages."""
-    rows = rows_in(item["chat_messages"])
-    notes = Notes()
-    for row in _active_branch(item, rows):
-        _note(notes, row, text_in(item.get("model")))
+    """Parse all branches; the active one is that of the current leaf, or else the latest."""
+    rows, model = rows_in(item["chat_messages"]), text_in(item.get("model"))
+    notes, current = Notes(), -1
+    if any(row.get("parent_message_uuid") for row in rows):
+        by_id = {name_in(row.get("uuid")): row for row in rows}
+        parents = {id: name_in(row.get("parent_message_uuid")) for id, row in by_id.items()}
+        times = {id: moment_in(row.get("created_at")) for id, row in by_id.items()}
+        leaf = name_in(item.get("current_leaf_message_uuid"))
+        leaf = leaf if leaf in by_id else latest_leaf(parents, times)
+        said: dict[str, tuple[int, MadeTexts]] = {}
+        for id, parent in all_branches(parents, times, leaf):
+            before, made = said.get(parent, (-1, MadeTexts()))
+            made = made.copy()
+            said[id] = _note(notes, made, by_id[id], model, before), made
+        current = said[leaf][0] if leaf in said else -1
+    else:
+        made = MadeTexts()
+        for row in rows:
+            current = _note(notes, made, row, model, current)
     return Conversation(
         provider=PROVIDER,
         id=name_in(item.get("uuid")),
@@ -29,31 +45,41 @@ def read(item: Fields) -> Conversation:
         created_at=moment_in(item.get("created_at")),
         messages=tuple(notes.said),
         left_out=notes.left_out,
+        current=current,
+        is_pinned=item.get("is_starred") is True,
     )
 
 
-def _active_branch(item: Fields, rows: list[Fields]) -> list[Fields]:
-    if not any(row.get("parent_message_uuid") for row in rows):
-        return rows
-    by_id = {name_in(row.get("uuid")): row for row in rows}
-    parents = {id: name_in(row.get("parent_message_uuid")) for id, row in by_id.items()}
-    leaf = name_in(item.get("current_leaf_message_uuid"))
-    if leaf not in by_id:
-        leaf = latest_leaf(parents, {id: moment_in(row.get("created_at")) for id, row in by_id.items()})
-    return [by_id[id] for id in branch(parents, leaf)]
-
-
-def _note(notes: Notes, row: Fields, model: str) -> None:
+def _note(notes: Notes, made: MadeTexts, row: Fields, model: str, parent: int) -> int:
     role = _ROLES.get(text_in(row.get("sender")))
     if role is None:
         notes.left_out[SYSTEM] += 1
-        return
+        return parent
     blocks = rows_in(row.get("content"))
-    # The plain `text` also contains reasoning, tool calls and tool results, so use the text blocks.
-    texts = [text_in(block.get("text")) for block in blocks if block.get("type") == "text"]
-    notes.left_out[SYSTEM] += sum(block.get("type") not in ("text", "image", "document") for block in blocks)
-    media = sum(block.get("type") in ("image", "document") for block in blocks)
-    media += len(rows_in(row.get("attachments"))) + len(rows_in(row.get("files")))
-    said = "\n\n".join(filter(None, texts)) if blocks else text_in(row.get("text"))
-    at = moment_in(row.get("created_at"))
-    notes.say(name_in(row.get("uuid")), role, said, at, model=model if role == "assistant" else "", media=media)
+    texts, media = [], 0
+    for block in blocks:
+        # The plain `text` also contains reasoning, tool calls and tool results, so use the text blocks.
+        text = text_in(block.get("text")) if block.get("type") == "text" else claude_text(block, made)
+        texts.append(text)
+        is_media = block.get("type") in ("image", "document")
+        media += is_media
+        notes.left_out[SYSTEM] += not (text or is_media or block.get("type") == "text")
+    attachments = rows_in(row.get("attachments"))
+    files = [
+        TextFile(text_in(each.get("file_name")) or PASTED, text)
+        for each in attachments
+        if (text := text_in(each.get("extracted_content"))).strip()
+    ]
+    without_text = [each for each in attachments if not text_in(each.get("extracted_content")).strip()]
+    missing = [*rows_in(row.get("files")), *without_text]
+    return notes.say(
+        name_in(row.get("uuid")),
+        role,
+        "\n\n".join(filter(None, texts)) if blocks else text_in(row.get("text")),
+        moment_in(row.get("created_at")),
+        model=model if role == "assistant" else "",
+        media=media + len(missing),
+        names=[text_in(each.get("file_name")) for each in missing],
+        files=files,
+        parent=parent,
+    )

@@ -1,4 +1,4 @@
-"""Imported conversations, independent of their format, and their pairs of message and answer."""
+"""Imported conversations, independent of their format."""
 
 from __future__ import annotations
 
@@ -12,16 +12,41 @@ from django.utils.translation import gettext_noop
 
 Role = Literal["user", "assistant"]
 
+FILE = "file"  # the name of one without a name
 # The parts that are left out of a conversation and counted.
 SYSTEM = gettext_noop("system and tool messages")
 MEDIA = gettext_noop("images and files")
+LABELS = gettext_noop("tags and folders")
+# The items that are not imported at all, and counted.
+UNREADABLE = gettext_noop("unreadable")
+UNKNOWN = gettext_noop("of an unknown format")
+WITHOUT_MESSAGES = gettext_noop("without messages")
+FORGOTTEN = gettext_noop("forgotten earlier")
+REFUSED = gettext_noop("not possible to store")
 EMPTY = gettext_noop("empty messages")
 UNASKED = gettext_noop("answers without a question")
 
 
 @dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file of a message, of which the export has the text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of a message, by the id that begins the name of its file in the export."""
+
+    id: str
+    name: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
-    """A message of the active branch; `at` is in UTC, None if unknown."""
+    """A message; `at` is in UTC, None if unknown. `parent` is the index of the one before it, -1 of a first one."""
 
     id: str
     role: Role
@@ -29,11 +54,17 @@ class Said:
     at: datetime | None
     model: str = ""
     is_forgotten: bool = False
+    files: tuple[TextFile, ...] = ()
+    parent: int = -1
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """An imported conversation; `id` is that of the other product, `left_out` counts parts without text."""
+    """An imported conversation; `id` is that of the other product, `left_out` counts parts without text.
+
+    `messages` has all branches, each message after its parent; `current` is the index of the last one of the active branch.
+    """
 
     provider: str
     id: str
@@ -42,74 +73,58 @@ class Conversation:
     messages: tuple[Said, ...]
     left_out: Mapping[str, int]
     is_remembered: bool = True
+    current: int = -1
+    is_pinned: bool = False
+    is_archived: bool = False
+    instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A conversation or file that could not be read."""
+    """A conversation or file that could not be read; `kind` is what the report counts it as."""
 
     title: str
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A message and its answer, which can be ""; `id` is the message's and unique in the conversation."""
-
-    id: str
-    message: str
-    answer: str
-    said_at: datetime | None
-    answered_at: datetime | None
-    model: str
-    is_forgotten: bool
+    kind: str
 
 
 @dataclass(slots=True)
 class Notes:
-    """Collects the messages of a conversation."""
+    """Collects the messages of a conversation, each after its parent."""
 
     said: list[Said] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
-    def say(self, id: str, role: Role, text: str, at: datetime | None, *, model: str = "", media: int = 0) -> None:
-        """Add a message; one without text is counted, and replaced by "[image or file]" if it has media."""
+    def say(
+        self,
+        id: str,
+        role: Role,
+        text: str,
+        at: datetime | None,
+        *,
+        model: str = "",
+        media: int = 0,
+        names: Sequence[str] = (),
+        files: Sequence[TextFile] = (),
+        parent: int = -1,
+        pictures: Sequence[Picture] = (),
+    ) -> int:
+        """Add a message with the texts of its files, and return its index.
+
+        One without text is counted instead, and the index is that of its parent.
+
+        `media` is the number of images and files without text. They are counted, `pictures` too until their files are
+        found in the export, and the message says their `names`; a message that has nothing else is "[image or file]" if
+        they have none.
+        """
         text = text.strip()
-        if media:
-            self.left_out[MEDIA] += media
-            if not text and role == "user":
-                text = "[image or file]"
+        self.left_out[MEDIA] += media
+        if role == "user":
+            named = "\n".join(f"[{name}]" for name in [*(file.name for file in files if not text), *names] if name)
+            text = "\n\n".join(filter(None, (text, named))) or ("[image or file]" if media else "")
         if not text:
             self.left_out[EMPTY] += not media
-            return
-        self.said.append(Said(id or f"#{len(self.said)}", role, text, at, model))
-
-
-def pairs_of(conversation: Conversation) -> tuple[list[Pair], int]:
-    """Return the messages, each with the joined answers that follow it, and the number of answers without a message."""
-    asked: list[tuple[str, Said, list[Said]]] = []
-    seen: set[str] = set()
-    unasked = 0
-    for number, said in enumerate(conversation.messages):
-        if said.role == "user":
-            # Ids can be repeated in a file; the position makes them unique, and is the same in the next import.
-            own = said.id if said.id not in seen else f"{said.id}#{number}"
-            seen.add(own)
-            asked.append((own, said, []))
-        elif asked:
-            asked[-1][2].append(said)
-        else:
-            unasked += 1
-    return [_pair(own, said, answers) for own, said, answers in asked], unasked
-
-
-def _pair(id: str, said: Said, answers: Sequence[Said]) -> Pair:
-    return Pair(
-        id=id,
-        message=said.text,
-        answer="\n\n".join(answer.text for answer in answers),
-        said_at=said.at,
-        answered_at=next((answer.at for answer in reversed(answers) if answer.at), None),
-        model=next((answer.model for answer in reversed(answers) if answer.model), ""),
-        is_forgotten=said.is_forgotten,
-    )
+            return parent
+        own = id or f"#{len(self.said)}"
+        self.said.append(Said(own, role, text, at, model, files=tuple(files), parent=parent, pictures=tuple(pictures)))
+        return len(self.said) - 1

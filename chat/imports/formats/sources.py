@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, Self, cast
 
 from django.utils.translation import gettext as _
 
@@ -22,14 +24,18 @@ _MAX_MEMBERS = 200_000
 _MAX_RATIO = 200
 _RATIO_MATTERS_FROM = 20_000_000
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+# Of the export of an account of Cato; files and opinions belong to what was imported before.
+_LINES = tuple(
+    f"{name}.jsonl" for name in ("notes", "records", "prompts", "instructions", "attachments", "opinions", "superseded")
+)
 
 
 def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield the name and stream of each JSON file with conversations; a stream is open until the next is yielded.
+    """Yield the name and stream of each JSON file to import; a stream is open until the next is yielded.
 
     Exports also contain files about the account. If files are named `conversations`, or are in a folder of that name,
-    only those are used. Raises ExtractionError for a zip that is unsafe or damaged, and InvalidInputError for a path that
-    cannot be read.
+    only those, and the projects and memories beside them, are used. Raises ExtractionError for a zip that is unsafe or
+    damaged, and InvalidInputError for a path that cannot be read.
     """
     if not isinstance(source, Path):
         yield from _in_file(_("The file"), source)
@@ -38,6 +44,65 @@ def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
     for name in _chosen(found) if source.is_dir() else found:
         with memory.open_server_file(found[name]) as file:
             yield from _in_file(name, cast(BinaryIO, file))
+
+
+class ExportFiles:
+    """The other files of an export, which its JSON files name by their paths."""
+
+    def __init__(self, source: Path | BinaryIO) -> None:
+        self._source = source
+        self._stack = ExitStack()
+        self._members: dict[str, Callable[[], AbstractContextManager[IO[bytes]]]] | None = None
+        self._infos: dict[str, zipfile.ZipInfo] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def names(self) -> Collection[str]:
+        """Return the paths of all files."""
+        if self._members is None:
+            self._members = self._find_members()
+        return self._members
+
+    @contextmanager
+    def open(self, path: str, *, max_bytes: int) -> Iterator[IO[bytes]]:
+        """Open a file. Raises ExtractionError if it is missing, larger than `max_bytes`, or damaged."""
+        if self._members is None:
+            self._members = self._find_members()
+        if path not in self._members:
+            raise ExtractionError(_("The file is missing in the export."))
+        if (info := self._infos.get(path)) is not None:
+            _check(1, [info])
+            if info.file_size > max_bytes:
+                sentence = _("The file has more than %(most)s MB.")
+                raise ExtractionError(sentence % {"most": format_number(max_bytes // 1_000_000)})
+        try:
+            with self._members[path]() as stream:
+                yield stream
+        except DAMAGED as error:
+            raise ExtractionError(_("The file does not unpack (%(error)s).") % {"error": error}) from error
+
+    def _find_members(self) -> dict[str, Callable[[], AbstractContextManager[IO[bytes]]]]:
+        source = self._source
+        if isinstance(source, Path) and source.is_dir():
+            return {
+                file.name.partition("/")[2]: partial(memory.open_server_file, file)
+                for file in memory.list_server_folder(source)
+            }
+        position = None if isinstance(source, Path) else source.tell()
+        try:
+            package = self._stack.enter_context(zipfile.ZipFile(source))
+        except DAMAGED:
+            return {}  # a JSON file
+        finally:
+            # The conversations are read from the same file meanwhile.
+            if position is not None:
+                cast(BinaryIO, source).seek(position)
+        self._infos = {info.filename: info for info in package.infolist()}
+        return {name: partial(package.open, info) for name, info in self._infos.items()}
 
 
 def _in_file(name: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
@@ -58,15 +123,20 @@ def _in_file(name: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
         raise ExtractionError(_("This zip is damaged: it does not unpack (%(error)s).") % {"error": error}) from error
 
 
-def _chosen(names: Iterable[str]) -> list[str]:
-    """Return the sorted names of JSON files with conversations, or of all JSON files."""
+def _chosen(names: Collection[str]) -> list[str]:
+    """Return the sorted names of JSON files with conversations, projects and memories, or of all JSON files."""
     files = sorted(name for name in names if name.lower().endswith(".json") and not _is_hidden(name))
-    return [name for name in files if _is_called_so(name)] or files
+    if any(name.startswith("threads/") for name in files):  # the export of an account of Cato
+        lines = [name for name in _LINES if name in names]
+        return [*(name for name in files if name.startswith(("threads/", "documents/"))), *lines]
+    if not any(_is_called(name, "conversations") for name in files):
+        return files
+    return [name for name in files if _is_called(name, "conversations", "projects", "memories")]
 
 
-def _is_called_so(name: str) -> bool:
+def _is_called(name: str, *beginnings: str) -> bool:
     *folders_above, own = PurePosixPath(name.lower()).parts
-    return own.startswith("conversations") or "conversations" in folders_above
+    return own.startswith(beginnings) or any(folder in beginnings for folder in folders_above)
 
 
 def _is_hidden(name: str) -> bool:

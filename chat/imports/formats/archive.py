@@ -1,0 +1,164 @@
+"""What the export of an account of Cato contains beside its threads, notes and prompts.
+
+Opinions and decisions name exchanges by their ids; those of turns are found by the turn, since an import stores them
+anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, rows_in, text_in
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedDocument:
+    """A document; `files` are the paths of the originals of its versions in the export, the oldest first."""
+
+    id: str
+    title: str
+    metadata: Fields
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedAttachment:
+    """A file of messages; `path` is that in the export, "" if the file was lost."""
+
+    id: str
+    title: str
+    path: str
+    turn_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedInstruction:
+    """A standing instruction."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedOpinion:
+    """An opinion of a person about an exchange: that of a turn, or a note."""
+
+    title: str
+    exchange: ArchivedExchange
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedRecord:
+    """A record, with the id by which its program knows it; `vector` is None if Cato embedded the text."""
+
+    title: str
+    id: str
+    exchange_id: str
+    text: str
+    metadata: Fields
+    vector: tuple[float, ...] | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedExchange:
+    """How an export names an exchange: by its id, and by that of its turn, "" for a note."""
+
+    id: str
+    turn_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedSupersession:
+    """A decision of a person about two exchanges on one subject."""
+
+    title: str
+    later: ArchivedExchange
+    earlier: ArchivedExchange
+    is_confirmed: bool
+
+
+ArchivedPart = (
+    ArchivedDocument
+    | ArchivedAttachment
+    | ArchivedInstruction
+    | ArchivedOpinion
+    | ArchivedRecord
+    | ArchivedSupersession
+)
+
+
+def is_document(item: Fields) -> bool:
+    """Return whether the object describes a document."""
+    return isinstance(item.get("versions"), list) and {"name", "source", "metadata"} <= item.keys()
+
+
+def read_document(item: Fields) -> ArchivedDocument:
+    """Parse the document."""
+    versions = rows_in(item.get("versions"))
+    files = tuple(path for version in versions if (path := text_in(version.get("file"))))
+    return ArchivedDocument(name_in(item.get("id")), text_in(item.get("name")), fields_in(item.get("metadata")), files)
+
+
+def is_attachment(item: Fields) -> bool:
+    """Return whether the object describes a file of messages."""
+    return {"file", "media_type", "turn_ids"} <= item.keys()
+
+
+def read_attachment(item: Fields) -> ArchivedAttachment:
+    """Parse the file of messages."""
+    ids = item.get("turn_ids")
+    turn_ids = tuple(map(name_in, ids)) if isinstance(ids, list) else ()
+    return ArchivedAttachment(name_in(item.get("id")), text_in(item.get("name")), text_in(item.get("file")), turn_ids)
+
+
+def is_instruction(item: Fields) -> bool:
+    """Return whether the object is a standing instruction."""
+    return {"text", "state", "turn_id", "off_at"} <= item.keys()
+
+
+def read_instruction(item: Fields) -> ArchivedInstruction:
+    """Parse the standing instruction."""
+    text = text_in(item.get("text")).strip()
+    return ArchivedInstruction(text[:80], text)
+
+
+def is_opinion(item: Fields) -> bool:
+    """Return whether the object is an opinion."""
+    return {"exchange_id", "opinion", "turn_id"} <= item.keys()
+
+
+def read_opinion(item: Fields) -> ArchivedOpinion:
+    """Parse the opinion."""
+    kind = text_in(item.get("opinion"))
+    return ArchivedOpinion(kind, _exchange(item, "exchange_id", "turn_id"), kind)
+
+
+def is_record(item: Fields) -> bool:
+    """Return whether the object is a record of another program."""
+    return {"record", "vector", "user_message"} <= item.keys()
+
+
+def read_record(item: Fields) -> ArchivedRecord:
+    """Parse the record."""
+    id, text, values = text_in(item.get("record")), text_in(item.get("user_message")), item.get("vector")
+    vector = tuple(value for value in values if isinstance(value, float)) if isinstance(values, list) else None
+    metadata, at = fields_in(item.get("metadata")), moment_in(item.get("timestamp"))
+    return ArchivedRecord(id[:80], id, name_in(item.get("id")), text, metadata, vector, at)
+
+
+def is_supersession(item: Fields) -> bool:
+    """Return whether the object is a decision about two exchanges."""
+    return {"later_id", "earlier_id", "is_confirmed"} <= item.keys()
+
+
+def read_supersession(item: Fields) -> ArchivedSupersession:
+    """Parse the decision."""
+    later, earlier = _exchange(item, "later_id", "later_turn_id"), _exchange(item, "earlier_id", "earlier_turn_id")
+    return ArchivedSupersession(later.id, later, earlier, item.get("is_confirmed") is True)
+
+
+def _exchange(item: Fields, id: str, turn_id: str) -> ArchivedExchange:
+    return ArchivedExchange(name_in(item.get(id)), name_in(item.get(turn_id)))

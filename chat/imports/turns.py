@@ -1,0 +1,198 @@
+"""Save imported pairs as turns of a thread, with their dates, files and exchanges."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Max, prefetch_related_objects
+
+from chat.attachments import add_attachments, store_documents
+from chat.imports.files import store_texts
+from chat.imports.formats.conversation import Conversation
+from chat.imports.formats.pairs import Pair
+from chat.models import Thread, ThreadSession, Turn
+from chat.threads.reader_marks import set_archived, set_pinned
+from memory import api as memory
+from memory.api import Exchange, NewExchange, Space
+
+_MAX_TITLE_LENGTH, _MAX_MODEL_LENGTH = 200, 120
+
+
+@dataclass(frozen=True, slots=True)
+class DatedPair:
+    """A pair with the id and the dates of its turn."""
+
+    id: uuid.UUID
+    parent_id: uuid.UUID | None
+    pair: Pair
+    sent_at: datetime
+    answered_at: datetime
+
+
+@transaction.atomic
+def save_batch(
+    conversation: Conversation,
+    title: str,
+    thread_id: uuid.UUID,
+    every: Sequence[DatedPair],
+    dated: Sequence[DatedPair],
+    space: Space,
+    person_id: uuid.UUID,
+) -> int:
+    """Save the new turns and store their exchanges; return the number of turns created or completed.
+
+    `every` has all pairs of the conversation, `dated` those of this batch.
+    """
+    first = dated[0].sent_at
+    thread, is_new = Thread.objects.select_for_update().get_or_create(
+        id=thread_id,
+        defaults={
+            "owner_id": person_id,
+            "space": space,
+            "title": title[:_MAX_TITLE_LENGTH],
+            "is_remembered": conversation.is_remembered,
+            "last_message_at": first,
+        },
+    )
+    if is_new:
+        Thread.objects.filter(id=thread_id).update(created_at=min(first, conversation.created_at or first))
+        _mark(thread, conversation, person_id)
+    session, _is_new = ThreadSession.objects.get_or_create(
+        id=uuid.uuid5(thread_id, "session"),
+        defaults={"thread": thread, "seq": 0, "started_by_id": person_id, "started_at": first},
+    )
+    known = thread.turns.in_bulk([item.id for item in dated])
+    changed = _update_known(thread, known, dated)
+    written = _create_turns(thread, session, every, [item for item in dated if item.id not in known])
+    _store_exchanges(thread, session, [turn for turn in (*changed, *written) if turn.is_on_active_branch])
+    versions = [turn for turn in written if not turn.is_on_active_branch]
+    _store_exchanges(thread, session, versions)
+    memory.deactivate((turn.exchange_id for turn in versions), are_citable=True)
+    return len(changed) + len(written)
+
+
+def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequence[DatedPair]) -> list[Turn]:
+    """Add new answers to known turns; return these turns, and those whose exchange is not stored yet."""
+    changed = []
+    for item in dated:
+        turn = known.get(item.id)
+        if turn is None:
+            continue
+        if item.pair.answer and not turn.answer:
+            turn.answer, turn.model = item.pair.answer, item.pair.model[:_MAX_MODEL_LENGTH]
+            turn.completed_at = item.answered_at
+            turn.revision += 1
+            changed.append(turn)
+        elif turn.answer and turn.is_on_active_branch and turn.exchange_id is None and _is_remembered(thread):
+            changed.append(turn)
+    Turn.objects.bulk_update(changed, ["answer", "model", "completed_at", "revision"])
+    return changed
+
+
+def _mark(thread: Thread, conversation: Conversation, person_id: uuid.UUID) -> None:
+    """Pin or archive a new thread as the conversation was."""
+    if conversation.is_archived:
+        set_archived(thread, person_id, True)
+    elif conversation.is_pinned:
+        set_pinned(thread, person_id, True)
+
+
+def _create_turns(
+    thread: Thread, session: ThreadSession, every: Sequence[DatedPair], dated: Sequence[DatedPair]
+) -> list[Turn]:
+    """Create turns with their original dates.
+
+    A turn that continues the active branch is added after the head, because messages can have been written here since.
+    Another version of a message or an answer is on a branch that is not active.
+    """
+    if not dated:
+        return []
+    last = thread.turns.aggregate(last=Max("position"))["last"]
+    begin = 0 if last is None else last + 1
+    present = dict(thread.turns.values_list("id", "is_on_active_branch"))
+    parents = {item.id: item.parent_id for item in every}
+    continued = {_present_parent(item.id, parents, present) for item in every if present.get(item.id)}
+    turns: list[Turn] = []
+    for position, item in enumerate(dated, start=begin):
+        parent_id = _present_parent(item.id, parents, present)
+        follows = item.pair.is_active and parent_id not in continued and (parent_id is None or present[parent_id])
+        turn = Turn(
+            id=item.id,
+            thread=thread,
+            session=session,
+            parent_id=thread.head_id if follows else parent_id,
+            is_on_active_branch=follows,
+            position=position,
+            author_id=thread.owner_id,
+            client_key=item.id,
+            message=item.pair.message,
+            answer=item.pair.answer,
+            state=Turn.State.COMPLETE,
+            model=item.pair.model[:_MAX_MODEL_LENGTH],
+            completed_at=item.answered_at,
+        )
+        turns.append(turn)
+        present[item.id] = follows
+        if follows:
+            continued.add(parent_id)
+            thread.head_id = item.id
+    Turn.objects.bulk_create(turns)
+    # `auto_now_add` ignores a value given on creation.
+    for turn, item in zip(turns, dated, strict=True):
+        turn.created_at = item.sent_at
+    Turn.objects.bulk_update(turns, ["created_at"])
+    for turn, item in zip(turns, dated, strict=True):
+        if item.pair.files:
+            add_attachments(turn, store_texts(item.pair.files, turn))
+    thread.last_message_at = max(thread.last_message_at, *(turn.created_at for turn in turns))
+    thread.save(update_fields=["head", "last_message_at"])
+    return turns
+
+
+def _present_parent(
+    id: uuid.UUID, parents: Mapping[uuid.UUID, uuid.UUID | None], present: Mapping[uuid.UUID, bool]
+) -> uuid.UUID | None:
+    """Return the nearest pair before this one that is a turn of the thread: others were forgotten."""
+    parent = parents[id]
+    while parent is not None and parent not in present:
+        parent = parents[parent]
+    return parent
+
+
+def _store_exchanges(thread: Thread, session: ThreadSession, turns: Sequence[Turn]) -> None:
+    """Store the exchanges of answered turns, if the thread is saved to memory."""
+    answered = [turn for turn in turns if turn.answer.strip()]
+    if not answered or not _is_remembered(thread):
+        return
+    exchanges = memory.remember_many(
+        [
+            NewExchange(
+                space=thread.space,
+                owner_id=turn.author_id,
+                user_message=turn.message,
+                assistant_message=turn.answer,
+                source=Exchange.Source.IMPORT,
+                timestamp=turn.created_at,
+                thread_id=thread.id,
+                session_id=session.id,
+                turn_id=turn.id,
+                thread_continuation_seq=session.seq,
+            )
+            for turn in answered
+        ]
+    )
+    for turn, exchange in zip(answered, exchanges, strict=True):
+        turn.exchange_id = exchange.id
+    Turn.objects.bulk_update(answered, ["exchange_id"])
+    prefetch_related_objects(answered, "attachments")
+    for turn in answered:
+        store_documents(turn, turn.attachments.all())
+
+
+def _is_remembered(thread: Thread) -> bool:
+    return thread.is_remembered and settings.CATO.vector_store.enabled
