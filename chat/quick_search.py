@@ -12,6 +12,7 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from chat import access
 from chat.commands import Command, for_roles
 from chat.models import Thread, Turn
+from chat.threads.reader_marks import with_marks
 from memory import api as memory
 from memory.api import LEXICAL_ONLY_NOTE, CatoError, Document, Exchange, Hit, active_documents, count_search
 
@@ -42,7 +43,9 @@ def quick_search(text: str, *, person_id: uuid.UUID, roles: Set[str] = frozenset
     threads = access.readable_threads(person_id)
     if not words:
         return QuickSearchResults(
-            threads=list(threads.filter(archived_at=None).order_by("-last_message_at")[:_GROUP_SIZE])
+            threads=list(
+                with_marks(threads, person_id).filter(archived_at=None).order_by("-last_message_at")[:_GROUP_SIZE]
+            )
         )
     readable = memory.readable_space_ids(person_id)
     note, memories = "", list[Hit]()
@@ -70,7 +73,7 @@ def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, flo
     """Return readable threads on the same subject with their scores, best first. Raises CatoError."""
     results = memory.related_threads(thread.id, spaces=memory.readable_space_ids(person_id))
     rows = (
-        access.readable_threads(person_id)
+        with_marks(access.readable_threads(person_id), person_id)
         .select_related("space", "owner")
         .in_bulk([result.thread_id for result in results])
     )

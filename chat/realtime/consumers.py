@@ -21,7 +21,7 @@ from chat.realtime import frames, sync, watchdog
 from chat.realtime.hub import Subscriber, ThreadListChanged, hub
 from chat.realtime.messages import Frame
 from chat.realtime.sync import SyncRequest
-from chat.threads.read_markers import mark_read
+from chat.threads.reader_marks import mark_read
 from memory.api import NotFoundError
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,9 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             if self.invalid_frames >= _MAX_INVALID_FRAMES:
                 await self._drop(POLICY_VIOLATION)
                 return
-            await self.send(json.dumps({"error": "This socket takes one JSON object with the key have, seen or back."}))
+            await self.send(
+                json.dumps({"error": "This socket takes one JSON object with the key have, seen, back or typing."})
+            )
             return
         try:
             await self._handle_sync(request, self.subscriber)
@@ -136,8 +138,10 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             subscriber.notify_thread_list()
         if thread_id is None:
             return
+        if request.is_typing and self.scope["user"].shows_presence:
+            hub.publish(frames.typing(thread_id, person_id, self.scope["user"].name))
         if request.mark_read:
-            await run_in_db_thread(lambda: mark_read(access.get_thread(person_id, thread_id), person_id))
+            await run_in_db_thread(lambda: mark_read(access.get_marked_thread(person_id, thread_id), person_id))
         if request.revisions is not None:
             html, self.revisions = await run_in_db_thread(sync.missing_updates, person_id, thread_id, request.revisions)
             self.footer_revisions = dict(self.revisions)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+_FLAGS = ("is_latest", "is_mention", "is_mention_seen")
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -31,7 +33,6 @@ class LinkState:
     title: str
     is_answering: bool
     is_remembered: bool
-    is_pinned: bool
     space_kind: str
     space_name: str
 
@@ -40,13 +41,16 @@ class LinkState:
 class ListChange:
     """A change of one thread's link in the thread list.
 
-    `is_latest`: its message is now the latest. `state` is that of the link where it is known; pages of the thread, which
+    `is_latest`: its message is now the latest. `is_mention`: it mentions the person who is notified; `is_mention_seen`: they
+    have seen earlier ones. `state` is that of the link where it is known; pages of the thread, which
     is never unread there, need nothing else.
     """
 
     thread_id: uuid.UUID
     is_latest: bool = False
     state: LinkState | None = None
+    is_mention: bool = False
+    is_mention_seen: bool = False
 
 
 @dataclass(slots=True)
@@ -63,7 +67,12 @@ class ListChanges:
             return
         # The latest one comes last, because links are put at the top one after the other.
         earlier = self.links.pop(change.thread_id, change)
-        self.links[change.thread_id] = replace(change, is_latest=earlier.is_latest or change.is_latest)
+        self.links[change.thread_id] = replace(
+            change,
+            is_latest=earlier.is_latest or change.is_latest,
+            is_mention=earlier.is_mention or change.is_mention,
+            is_mention_seen=earlier.is_mention_seen or change.is_mention_seen,
+        )
 
 
 def encode_frame(process: str, frame: Frame) -> str:
@@ -85,7 +94,8 @@ def encode_thread_list_change(process: str, people: Sequence[uuid.UUID], change:
     link = None
     if change is not None:
         state = asdict(change.state) if change.state else None
-        link = {"thread": str(change.thread_id), "is_latest": change.is_latest, "state": state}
+        flags = {name: getattr(change, name) for name in _FLAGS}
+        link = {"thread": str(change.thread_id), "state": state, **flags}
     return json.dumps({"from": process, "people": [str(person_id) for person_id in people], "link": link})
 
 
@@ -95,7 +105,7 @@ def decode_list_change(message: dict[str, Any]) -> ListChange | None:
     if link is None:
         return None
     state = LinkState(**link["state"]) if link["state"] else None
-    return ListChange(uuid.UUID(link["thread"]), link["is_latest"], state)
+    return ListChange(uuid.UUID(link["thread"]), state=state, **{name: link.get(name, False) for name in _FLAGS})
 
 
 def decode_frame(message: dict[str, Any]) -> Frame:

@@ -49,7 +49,6 @@ def _state_of(thread: Thread, is_answering: bool) -> LinkState:
         title=thread.title,
         is_answering=is_answering,
         is_remembered=thread.is_remembered,
-        is_pinned=thread.pinned_at is not None,
         space_kind=thread.space.kind,
         space_name=thread.space.display_name,
     )

@@ -1,4 +1,7 @@
-"""Presence: who has a shared thread open."""
+"""Presence: who has a shared thread open, and who had it open before.
+
+People who do not show when they are viewing a thread neither appear here nor see others.
+"""
 
 from __future__ import annotations
 
@@ -6,47 +9,107 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import Any
 
+from django.contrib.auth import get_user_model
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from chat.models import ReadMarker, Thread
+from chat.models import ReaderMarks, Thread
+from memory import api as memory
 from memory.api import Space
 
-_PRESENCE_TTL = timedelta(seconds=12)  # the watchdog records presence every three seconds
+# The watchdog records presence every three seconds. Who closes a page has left at once; this is for lost processes.
+_PRESENCE_TTL = timedelta(seconds=12)
+_MAX_VISITORS = 30
 Presence = tuple[uuid.UUID, uuid.UUID]
 
 
 def record_presence(presences: Iterable[Presence]) -> None:
     """Record for pairs of thread and person that the person has the thread open, if the thread is shared."""
     pairs = set(presences)
-    shared = Thread.objects.filter(id__in={thread for thread, _ in pairs}).exclude(space__kind=Space.Kind.PERSONAL)
-    ids = set(shared.values_list("id", flat=True))
+    ids = _shared_ids({thread for thread, _ in pairs})
+    _record({pair for pair in pairs if pair[0] in ids})
+
+
+def _record(pairs: set[Presence]) -> None:
+    if not pairs:
+        return
+    shown = set(_shown_people().filter(id__in={person for _, person in pairs}).values_list("id", flat=True))
     now = timezone.now()
     marks = [
-        ReadMarker(thread_id=thread, person_id=person, last_read_at=now, last_present_at=now)
+        ReaderMarks(thread_id=thread, person_id=person, last_read_at=now, last_present_at=now)
         for thread, person in pairs
-        if thread in ids
+        if person in shown
     ]
-    ReadMarker.objects.bulk_create(
+    ReaderMarks.objects.bulk_create(
         marks, update_conflicts=True, unique_fields=["person", "thread"], update_fields=["last_present_at"]
     )
 
 
+def record_arrivals_and_departures(arrived: Iterable[Presence], left: Iterable[Presence]) -> set[uuid.UUID]:
+    """Record who has just opened and who has just left a thread; return the ids of the shared threads among these."""
+    arrived, left = set(arrived), set(left)
+    shared = _shared_ids({thread for thread, _ in arrived | left})
+    _record({pair for pair in arrived if pair[0] in shared})
+    gone = [Q(thread=thread, person=person) for thread, person in left if thread in shared]
+    if gone:
+        marks = ReaderMarks.objects.filter(reduce(or_, gone), last_present_at__isnull=False)
+        marks.update(left_at=timezone.now())
+    return shared
+
+
+def present_people(thread_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, frozenset[uuid.UUID]]:
+    """Return the ids of the people who have each of these threads open, for threads with anyone."""
+    marks = ReaderMarks.objects.filter(
+        thread__in=set(thread_ids), last_present_at__gt=timezone.now() - _PRESENCE_TTL, person__in=_shown_people()
+    )
+    marks = marks.exclude(left_at__gte=F("last_present_at"))
+    present: dict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
+    for thread_id, person_id in marks.values_list("thread_id", "person_id"):
+        present[thread_id].add(person_id)
+    return {thread_id: frozenset(people) for thread_id, people in present.items()}
+
+
 @dataclass(frozen=True, slots=True)
-class PresentUser:
-    """A person who has a thread open."""
+class Visitor:
+    """A reader who has the thread open, or had it open at `last_seen_at`."""
 
     name: str
     initials: str
+    is_present: bool
+    last_seen_at: datetime
 
 
-def present_users(thread_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, tuple[PresentUser, ...]]:
-    """Return the people who have each of these threads open, by name, for threads with more than one of them."""
-    marks = ReadMarker.objects.filter(
-        thread__in=set(thread_ids), last_present_at__gt=timezone.now() - _PRESENCE_TTL, person__is_active=True
+def visitors(thread: Thread) -> list[Visitor]:
+    """Return the present readers of a shared thread, by name, then those who had it open last; [] for a single one."""
+    marks = ReaderMarks.objects.filter(
+        thread=thread, last_present_at__isnull=False, person__in=memory.readers(thread.space, _shown_people())
     )
-    present: dict[uuid.UUID, list[PresentUser]] = defaultdict(list)
-    for mark in marks.select_related("person").order_by("person__name", "person_id"):
-        present[mark.thread_id].append(PresentUser(mark.person.name, mark.person.initials))
-    return {thread_id: tuple(rows) for thread_id, rows in present.items() if len(rows) > 1}
+    latest = marks.select_related("person").order_by("-last_present_at")[:_MAX_VISITORS]
+    now = timezone.now()
+    rows = [
+        Visitor(mark.person.name, mark.person.initials, _is_present(mark, now), mark.last_present_at)
+        for mark in latest
+        if mark.last_present_at is not None
+    ]
+    present = sorted((row for row in rows if row.is_present), key=lambda row: row.name)
+    ordered = [*present, *(row for row in rows if not row.is_present)]
+    return ordered if len(ordered) > 1 else []
+
+
+def _shared_ids(thread_ids: set[uuid.UUID]) -> set[uuid.UUID]:
+    shared = Thread.objects.filter(id__in=thread_ids).exclude(space__kind=Space.Kind.PERSONAL)
+    return set(shared.values_list("id", flat=True))
+
+
+def _is_present(mark: ReaderMarks, now: datetime) -> bool:
+    seen_at = mark.last_present_at
+    return seen_at is not None and seen_at > now - _PRESENCE_TTL and (mark.left_at is None or mark.left_at < seen_at)
+
+
+def _shown_people() -> QuerySet[Any]:
+    return get_user_model().objects.filter(is_active=True, shows_presence=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chat import access
+from chat.models import Turn
 from chat.realtime import frames
-from chat.rows.turns import ActiveTurn, turn_rows
+from chat.rows.queue import Waiting
+from chat.rows.turns import turn_rows
 
 WINDOW = 50  # turns on a page at first
 _MAX_TURNS = 10_000  # more than a page has after a lot of scrolling
@@ -16,20 +19,25 @@ _MAX_TURNS = 10_000  # more than a page has after a lot of scrolling
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """A request of a page: the revisions of its turns, that its end was read, that its thread list is outdated."""
+    """A request of a page: the revisions of its turns, that its end was read, that its thread list is outdated.
+
+    `is_typing`: its person is writing a message.
+    """
 
     revisions: dict[uuid.UUID, int] | None = None
     mark_read: bool = False
     refresh_list: bool = False
+    is_typing: bool = False
 
 
 def parse_sync_request(text: str) -> SyncRequest:
-    """Parse an object with `have`, `seen` or `back`. Raises ValueError for anything else."""
+    """Parse an object with `have`, `seen`, `back` or `typing`. Raises ValueError for anything else."""
     try:
         data = json.loads(text)
         have = data.get("have")
         revisions = None if have is None else {uuid.UUID(turn): int(revision) for turn, revision in have.items()}
-        request = SyncRequest(revisions, data.get("seen") is True, data.get("back") is True)
+        flags = (data.get(name) is True for name in ("seen", "back", "typing"))
+        request = SyncRequest(revisions, *flags)
     except (TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError("invalid sync request") from error
     if request == SyncRequest():
@@ -44,13 +52,28 @@ def missing_updates(
 ) -> tuple[str, dict[uuid.UUID, int]]:
     """Return HTML that brings the page up to date ("" if it is), and the revision of each turn that it then has."""
     thread = access.get_thread(person_id, thread_id)
-    turns = thread.turns.active_branch().with_attachment_marks().select_related("author", "stopped_by")
+    turns = (
+        thread.turns.active_branch()
+        .with_attachment_marks()
+        .with_addition_marks()
+        .select_related("author", "stopped_by")
+    )
     latest = list(turns.order_by("-position")[:WINDOW])[::-1]
-    rows = turn_rows(thread, [turn for turn in latest if revisions.get(turn.id) != turn.revision])
-    removed = thread.turns.filter(id__in=revisions, is_on_active_branch=False).values_list("id", flat=True)
-    gone = list(removed) if revisions else []
-    changed = [row for row in rows if row.id in revisions]
-    missing = [row for row in rows if row.id not in revisions]
-    active = next((ActiveTurn.of(turn) for turn in latest if turn.is_running), None)
-    html = frames.snapshot(changed, missing, gone, active) if changed or missing or gone else ""
+    moved = _moved_ids(latest, revisions)
+    rows = turn_rows(thread, [t for t in latest if t.id in moved or revisions.get(t.id) != t.revision])
+    shown = thread.turns.active_branch().filter(id__in=revisions).values_list("id", flat=True)
+    # Withdrawn messages have no turn any more.
+    gone = [*(revisions.keys() - set(shown)), *moved] if revisions else []
+    changed = [row for row in rows if row.id in revisions and row.id not in moved]
+    missing = [row for row in rows if row.id not in revisions or row.id in moved]
+    html = frames.snapshot(changed, missing, gone, Waiting.of(latest)) if changed or missing or gone else ""
     return html, {turn.id: turn.revision for turn in latest}
+
+
+def _moved_ids(latest: Sequence[Turn], known: Iterable[uuid.UUID]) -> list[uuid.UUID]:
+    """Return the turns from the first one on that the page has in another place; `known` are its turns in their order."""
+    current = [turn.id for turn in latest]
+    former = [id for id in known if id in set(current)]
+    current = [id for id in current if id in set(former)]
+    first = next((i for i, (new, old) in enumerate(zip(current, former, strict=True)) if new != old), len(current))
+    return current[first:]

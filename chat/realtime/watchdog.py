@@ -20,9 +20,12 @@ log = logging.getLogger(__name__)
 
 _INTERVAL = 3.0  # seconds
 _ANSWER_INTERVAL = 2.0  # seconds; an answer ends within three seconds after its author loses access
+_ARRIVALS_DELAY = 1.0  # seconds; a page that is loaded again leaves and comes back meanwhile
 _watched: dict[Subscriber, access.SocketIdentity] = {}
-_published: dict[uuid.UUID, tuple[presence.PresentUser, ...]] = {}
+_published: dict[uuid.UUID, frozenset[uuid.UUID]] = {}
+_arrived_or_left: set[presence.Presence] = set()
 _task: asyncio.Task[None] | None = None
+_arrivals_task: asyncio.Task[None] | None = None
 
 
 def watch(identity: access.SocketIdentity, subscriber: Subscriber) -> None:
@@ -31,11 +34,44 @@ def watch(identity: access.SocketIdentity, subscriber: Subscriber) -> None:
     _watched[subscriber] = identity
     if _task is None or _task.done():
         _task = asyncio.get_running_loop().create_task(_watch(), context=contextvars.Context())
+    _note_arrival_or_departure(identity)
 
 
 def unwatch(subscriber: Subscriber) -> None:
     """Stop checking this subscriber."""
-    _watched.pop(subscriber, None)
+    identity = _watched.pop(subscriber, None)
+    if identity is not None:
+        _note_arrival_or_departure(identity)
+
+
+def _note_arrival_or_departure(identity: access.SocketIdentity) -> None:
+    """Publish soon that this person has opened or left the thread of the socket, if any, together with others."""
+    global _arrivals_task
+    if identity.thread_id is None:
+        return
+    _arrived_or_left.add((identity.thread_id, identity.person_id))
+    if _arrivals_task is None or _arrivals_task.done():
+        _arrivals_task = asyncio.get_running_loop().create_task(
+            _publish_arrivals_and_departures(), context=contextvars.Context()
+        )
+
+
+async def _publish_arrivals_and_departures() -> None:
+    while _arrived_or_left:
+        await asyncio.sleep(_ARRIVALS_DELAY)
+        changed = set(_arrived_or_left)
+        _arrived_or_left.clear()
+        present = {(identity.thread_id, identity.person_id) for identity in _watched.values()}
+        try:
+            thread_ids = await run_in_db_thread(
+                presence.record_arrivals_and_departures, changed & present, changed - present
+            )
+            changed_frames = await run_in_db_thread(frames.presence, thread_ids)
+        except DatabaseError as error:
+            log.warning("presence could not be updated (%s)", type(error).__name__)
+            continue
+        for frame in changed_frames:
+            hub.publish(frame)
 
 
 async def _watch() -> None:
@@ -60,18 +96,17 @@ async def _publish_presence(identities: set[access.SocketIdentity]) -> None:
     thread_ids = {thread_id for thread_id, _ in open_threads}
     try:
         await run_in_db_thread(presence.record_presence, open_threads)
-        present = await run_in_db_thread(presence.present_users, thread_ids)
+        present = await run_in_db_thread(presence.present_people, thread_ids)
+        changed = {id for id in thread_ids | set(_published) if _published.get(id) != present.get(id)}
+        changed_frames = await run_in_db_thread(frames.presence, changed)
     except DatabaseError as error:
         log.warning("presence could not be updated (%s)", type(error).__name__)
         return
-    for thread_id in thread_ids | set(_published):
-        people = present.get(thread_id, ())
-        if _published.get(thread_id, ()) != people:
-            hub.publish_local(frames.presence(thread_id, people))
-        if people:
-            _published[thread_id] = people
-        else:
-            _published.pop(thread_id, None)
+    for frame in changed_frames:
+        hub.publish_local(frame)
+    for thread_id in changed:
+        _published.pop(thread_id, None)
+    _published.update(present)
 
 
 async def watch_answers(running: Mapping[uuid.UUID, AnswerStream]) -> None:

@@ -58,6 +58,11 @@ class Splitter:
         """Return whether the open block is a fenced code block."""
         return self._kind == "fence"
 
+    @property
+    def is_table(self) -> bool:
+        """Return whether the open block is a table."""
+        return self._kind == "table"
+
     def feed(self, line: str) -> list[Block]:
         """Add a line with its line end; return the blocks that it ended, which can include the line."""
         bare = line.rstrip("\n")

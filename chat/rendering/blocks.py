@@ -10,6 +10,7 @@ from html import escape
 from chat.rendering.block_splitting import Block, Splitter
 from chat.rendering.citations import Citations, cited_numbers
 from chat.rendering.markdown import render, render_open_code, render_plain
+from chat.rendering.open_line import readable_line, without_first_row
 
 # A longer open block is sent as plain text in segments of this size.
 MAX_SEGMENT_CHARS = 4_000  # characters
@@ -87,7 +88,7 @@ class GrowingAnswer:
         return bool(self._segmented)
 
     def open_html(self) -> str:
-        """Return the open block without its segments: complete lines as Markdown, the last line as plain text.
+        """Return the open block without its segments: complete lines as Markdown, the last line as readable plain text.
 
         So no line is interpreted in two ways, and each state of the complete lines is rendered only once. Code is
         highlighted once its fence is closed.
@@ -102,9 +103,11 @@ class GrowingAnswer:
             return _block(render_open_code(text + line))
         if self._rendered[0] != len(text):
             head = splitter.head if splitter.is_continued else ""
-            block = Block(text, head, splitter.number, splitter.is_continued)
-            self._rendered = (len(text), self._render(block) if text.strip() else "")
-        return self._rendered[1] + (_block(f'<p class="answer__typing">{escape(line)}</p>') if line.strip() else "")
+            shown = text if splitter.is_table else without_first_row(text)
+            block = Block(shown, head, splitter.number, splitter.is_continued)
+            self._rendered = (len(text), self._render(block) if block.text.strip() else "")
+        shown = readable_line(line)
+        return self._rendered[1] + (_block(f'<p class="answer__typing">{escape(shown)}</p>') if shown.strip() else "")
 
     def _finish(self, blocks: list[Block]) -> list[str]:
         if blocks:
@@ -126,4 +129,5 @@ def _cut(text: str) -> tuple[str, str]:
 
 
 def _block(html: str, *, is_continued: bool = False) -> str:
-    return f'<div class="answer__block{" answer__block--continued" if is_continued else ""}">{html.strip()}</div>'
+    continued = " answer__block--continued" if is_continued else ""
+    return f'<div class="answer__block{continued}" dir="auto">{html.strip()}</div>'

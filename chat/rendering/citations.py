@@ -8,15 +8,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
+from itertools import zip_longest
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-# [3] and [1, 4], unless they are Markdown links or references.
-_CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?![(\[])")
+from memory.api import day_of_this_year, format_date
+
+# [3] and [1, 4], also in a row, unless they are Markdown links or references.
+_CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?!\(|\[(?!\d{1,2}[\],]))")
+# Closing punctuation after a citation, which belongs to its line.
+_PUNCTUATION = re.compile(r"[^\w\s([{<\"'«‹„“‚‘]{1,4}")
+# The maximum number of citations, and of punctuation marks before them, that stay in one line with a word.
+_MAX_JOINED = 4
+_OPEN = '<span class="citation__word">'
 # A citation in rendered HTML, in which neither text nor attributes can contain a start tag.
 _LINKED = re.compile(r'<a class="citation[^"]*" data-source="(\d+)"')
 
@@ -42,16 +52,23 @@ class Citations:
     sources: Mapping[int, Source] = field(default_factory=dict)
     is_quoted: bool = True
 
-    def link(self, number: int) -> str:
-        """Return the link of a citation to its item on the page; a number without a passage is marked as unknown."""
+    def link(self, number: int, superseded_at: datetime | None = None) -> str:
+        """Return the link of a citation to its item on the page; a number without a passage is marked as unknown.
+
+        `superseded_at` is the time of the message that supersedes the passage, for a person who decided that it does.
+        """
         source = self.sources.get(number)
         if source is None:
             title = _("No passage has this number")
             return f'<span class="citation citation--unknown" title="{title}">[{number}]</span>'
         classes = "citation" if source.name else "citation citation--missing"
+        label = _label(number, source)
+        if superseded_at is not None:
+            classes = "citation citation--superseded"
+            label = _("Source %(number)s, superseded %(date)s") % {"number": number, "date": _day(superseded_at)}
         target = item_dom_id(self.turn_id, source.exchange_id)
         return (
-            f'<a class="{classes}" data-source="{number}" href="#{target}" aria-label="{escape(_label(number, source))}" '
+            f'<a class="{classes}" data-source="{number}" href="#{target}" aria-label="{escape(label)}" '
             f'aria-expanded="false" aria-controls="{target}">{number}</a>'
         )
 
@@ -59,6 +76,10 @@ class Citations:
 def item_dom_id(turn_id: uuid.UUID, exchange_id: uuid.UUID) -> str:
     """Return the id of a recalled passage on the page of its turn."""
     return f"turn-{turn_id}-r{exchange_id}"
+
+
+def _day(at: datetime) -> str:
+    return day_of_this_year(at) if at.year == timezone.now().year else format_date(at)
 
 
 def _label(number: int, source: Source) -> str:
@@ -82,7 +103,8 @@ def numbers_in_text(answer: str) -> set[int]:
 def cite_plugin(md: MarkdownIt) -> None:
     """Parse numbers in brackets as citations, if the environment has `citations` with passages."""
     md.inline.ruler.before("link", "citation", _parse)
-    md.renderer.rules["citation"] = _render_citations  # type: ignore[attr-defined]
+    md.core.ruler.push("citation_word", _join_citations)
+    md.renderer.rules["citation"] = _render_citation  # type: ignore[attr-defined]
 
 
 def _parse(state: StateInline, silent: bool) -> bool:
@@ -92,11 +114,73 @@ def _parse(state: StateInline, silent: bool) -> bool:
     if match is None:
         return False
     if not silent:
-        state.push("citation", "", 0).content = match[1]
+        for number in match[1].split(","):
+            state.push("citation", "", 0).content = number.strip()
     state.pos = match.end()
     return True
 
 
-def _render_citations(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+def _join_citations(state: StateCore) -> None:
+    """Keep citations in one line with the end of the word before them and the punctuation after them."""
+    for block in state.tokens:
+        if block.children and any(token.type == "citation" for token in block.children):
+            block.children = _join(block.children)
+
+
+def _join(tokens: Sequence[Token]) -> list[Token]:
+    joined: list[Token] = []
+    count = 0  # citations in the open span
+    for token, following in zip_longest(tokens, tokens[1:]):
+        is_space = token.type == "softbreak" or (token.type == "text" and not token.content.strip())
+        if token.type == "citation":
+            if count == _MAX_JOINED:
+                joined.append(_html("</span><wbr>"))
+                count = 0
+            if count == 0:
+                joined[-1:] = _split_before(joined[-1]) if joined else [_html(_OPEN)]
+            joined.append(token)
+            count += 1
+        elif count and is_space and following and following.type == "citation":
+            joined.append(token)
+        elif count:
+            joined += _split_after(token)
+            count = 0
+        else:
+            joined.append(token)
+    return [*joined, _html("</span>")] if count else joined
+
+
+def _split_before(token: Token) -> list[Token]:
+    """Open the span before the last character of a word, the punctuation and the space; without a text, after it."""
+    if token.type == "softbreak":
+        return [_html(_OPEN), token]
+    if token.type != "text":
+        return [token, _html(_OPEN)]
+    word = token.content.rstrip()
+    at = len(word)
+    while at and len(word) - at < _MAX_JOINED and not word[at - 1].isalnum() and not word[at - 1].isspace():
+        at -= 1
+    if at and word[at - 1].isalnum():
+        at -= 1
+    return [_text(token.content[:at]), _html(_OPEN), _text(token.content[at:])]
+
+
+def _split_after(token: Token) -> list[Token]:
+    """Close the span after the punctuation with which the text begins."""
+    match = _PUNCTUATION.match(token.content) if token.type == "text" else None
+    if match is None:
+        return [_html("</span>"), token]
+    return [_text(match[0]), _html("</span>"), _text(token.content[match.end() :])]
+
+
+def _html(content: str) -> Token:
+    return Token("html_inline", "", 0, content=content)
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _render_citation(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     citations: Citations = env["citations"]
-    return "".join(citations.link(int(number)) for number in tokens[index].content.split(","))
+    return citations.link(int(tokens[index].content))

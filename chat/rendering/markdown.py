@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 import nh3
 from django.utils.translation import gettext as _
@@ -17,6 +16,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from chat.rendering import math
 from chat.rendering.citations import Citations, cite_plugin
 from chat.rendering.highlighting import highlight_code
+from chat.rendering.tables import table_plugin
 
 # Larger blocks are rendered as plain text: the worst case of the parser is not linear.
 MAX_BLOCK_CHARS = 16_000  # characters
@@ -25,12 +25,13 @@ _BOXES = {"[ ] ": (gettext_noop("To do"), ""), "[x] ": (gettext_noop("Done"), " 
 _TAGS = {
     "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input",
     "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "wbr",
 } | math.TAGS  # fmt: skip
 _ATTRIBUTES = {
     "a": {"class", "href", "title", "target", "data-source", "aria-label", "aria-expanded", "aria-controls"},
     "button": {"type", "class", "data-copy"},
     "code": {"class"},
-    "div": {"class"},
+    "div": {"class", "aria-label"},
     "input": {"aria-label", "checked", "disabled"},
     "ol": {"start"},
     "p": {"class"},
@@ -56,7 +57,7 @@ def render(text: str, citations: Citations | None = None, number: int | None = N
         _md.renderer.render(tokens, _md.options, env),
         tags=_TAGS,
         attributes=_ATTRIBUTES,
-        tag_attribute_values={"input": {"type": {"checkbox"}}},
+        tag_attribute_values={"input": {"type": {"checkbox"}}, "div": {"role": {"group"}, "tabindex": {"0"}}},
         link_rel="noopener noreferrer nofollow",
     ).strip()
 
@@ -107,18 +108,6 @@ def _link_open(tokens: Sequence[Token], index: int, options: OptionsDict, env: E
     return f'<a href="{href}" target="_blank">'
 
 
-_ALIGNED = {"right": "end", "center": "center"}
-
-
-def _cell(name: str) -> Any:
-    def cell(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-        """Render the alignment as a class: the Content Security Policy forbids style attributes."""
-        align = str(tokens[index].attrs.get("style", "")).removeprefix("text-align:")
-        return f'<{name} class="answer__cell--{_ALIGNED[align]}">' if align in _ALIGNED else f"<{name}>"
-
-    return cell
-
-
 def _task_list(state: StateCore) -> None:
     """Add checkboxes to list items that start with `[ ]` or `[x]`."""
     for item, paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
@@ -137,15 +126,13 @@ def _task_list(state: StateCore) -> None:
 
 def _build_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parser.use(cite_plugin).use(math.math_plugin)
+    parser.use(cite_plugin).use(math.math_plugin).use(table_plugin)
     parser.core.ruler.after("inline", "task_list", _task_list)
     parser.renderer.rules |= {  # type: ignore[attr-defined]
         "fence": _fence,
         "code_block": _fence,
         "image": _image,
         "link_open": _link_open,
-        "td_open": _cell("td"),
-        "th_open": _cell("th"),
     }
     return parser
 

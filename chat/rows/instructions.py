@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat import access
-from chat.instructions.applying import AppliedInstruction
+from chat.instructions.applying import AppliedInstruction, count_answers
 from chat.models import Instruction, Thread, Turn
 from memory import api as memory
 from memory.api import Membership, Space, format_list, format_number
@@ -59,6 +59,7 @@ class InstructionRow:
     thread_title: str
     author_text: str
     created_at: datetime
+    applied_text: str
     off_at: datetime | None
     thread_url: str
     url: str
@@ -127,12 +128,16 @@ def space_section(person_id: uuid.UUID, space: Space) -> tuple[InstructionSectio
     rows = Instruction.objects.present().filter(space=space, state=State.KEPT).select_related("author", "turn__thread")
     instructions = list(rows)
     readable = _readable_threads(person_id, instructions)
+    counts = count_answers(space, [row.id for row in instructions]) if instructions else {}
     section = InstructionSection(
         space_id=space.id,
         kind=space.kind,
         name=_("For you") if space.owner_id else space.display_name,
         editors_text="" if space.owner_id else _editors_text(person_id, space),
-        rows=[_instruction_row(person_id, row, readable, is_managed=is_managed) for row in instructions],
+        rows=[
+            _instruction_row(person_id, row, readable, answers=counts[row.id], is_managed=is_managed)
+            for row in instructions
+        ],
     )
     return section, is_managed
 
@@ -162,17 +167,19 @@ def _offer_row(person_id: uuid.UUID, row: Instruction, turn: Turn) -> OfferRow:
 
 
 def _instruction_row(
-    person_id: uuid.UUID, row: Instruction, readable: set[uuid.UUID], *, is_managed: bool
+    person_id: uuid.UUID, row: Instruction, readable: set[uuid.UUID], *, answers: int, is_managed: bool
 ) -> InstructionRow:
     has_source = row.turn is not None and row.turn.thread_id in readable
     author = _("you") if row.author_id == person_id else row.author.name
     by = _("by %(name)s") if has_source else _("Written by %(name)s") if row.turn is None else _("Said by %(name)s")
+    applied = ngettext("Applied to %(count)s answer", "Applied to %(count)s answers", answers)
     return InstructionRow(
         id=row.id,
         text=row.text,
         thread_title=row.turn.thread.title if row.turn is not None and has_source else "",
         author_text="" if has_source and row.author_id == person_id else by % {"name": author},
         created_at=row.created_at,
+        applied_text=applied % {"count": format_number(answers)} if answers else "",
         off_at=row.off_at,
         thread_url=reverse("turn", args=[row.turn_id]) if has_source else "",
         url=reverse("change_instruction", args=[row.id]) if is_managed else "",

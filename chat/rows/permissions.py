@@ -40,10 +40,13 @@ def _row_for_reader(row: TurnRow, roles: frozenset[str]) -> TurnRow:
         branch=row.branch if can_branch else None,
         can_retry=row.can_retry and bool(can_restart),
         can_resume=row.can_resume and bool(can_restart),
-        withdraw_url=row.withdraw_url if "author" in roles else "",
+        save_prompt_url=row.save_prompt_url if "author" in roles else "",
         forget_url=row.forget_url if roles & set(row.forget_roles.split()) else "",
         instructions=row.instructions
         if roles & {"owner", "manager"}
         else [replace(instruction, toggle_url="") for instruction in row.instructions],
         offer_url=row.offer_url if "author" in roles else "",
+        tool_questions=row.tool_questions
+        if roles & {"author", "manager"}
+        else [replace(question, url="") for question in row.tool_questions],
     )

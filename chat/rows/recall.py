@@ -7,18 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from urllib.parse import urlencode
 
 from django.db.models import FilteredRelation, Q
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from chat import access
-from chat.models import Thread, Turn
-from chat.rendering.citations import item_dom_id
+from chat.models import Thread
 from chat.rows.explanations import SourceRow, explanation_text, followed_numbers, passage_source
-from memory import api as memory
 from memory.api import (
     SIMILAR,
     Exchange,
@@ -28,11 +24,14 @@ from memory.api import (
     RecalledPassage,
     excerpt,
     exchange_url,
-    feedback_for_exchanges,
     format_similarity,
     locations_of,
     strip_inline_markdown,
 )
+
+MAX_TEXT = 2000  # characters of a passage in a panel
+# A longer passage is folded; in the margin a line has some 40 characters, in a sheet more.
+_UNFOLDED_LINES, _CHARS_IN_LINE = 6, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +52,13 @@ class SubjectRow:
 class RecallItemRow:
     """An item of a recall panel; the fields from `feedback` on depend on the person, and are empty in shared HTML.
 
+    So is `rendered`, its text as HTML, because most panels are never opened. `is_long`: the page folds the text.
+
     `explanation` is not shown as it is if `is_similar_only`, because it addresses the person who asked. `is_mentioned`: the
     text of another item names its number. `source` is None outside of recall panels. `decision` is what the person decided
     about an earlier message: "confirmed" if it is superseded, "rejected" if it is on another subject. The latest message is
-    "confirmed" if it supersedes another.
+    "confirmed" if it supersedes another. `citation` is the link of an earlier message's citations as this person sees it.
+    `rank` is the item's place by similarity among the `ranked` recalled ones that have one, 0 if it is the only one.
     """
 
     number: int
@@ -68,6 +70,7 @@ class RecallItemRow:
     message_excerpt: str
     answer_excerpt: str
     text: str
+    is_long: bool
     author_name: str
     created_at: datetime | None
     location: str
@@ -81,12 +84,17 @@ class RecallItemRow:
     url: str
     open_label: str
     subject: SubjectRow | None = None
+    rank: int = 0
+    ranked: int = 0
+    rendered: str = ""
     feedback: ExchangeFeedback | None = None
     dom_id: str = ""
     feedback_url: str = ""
     forget_url: str = ""
     decision: str = ""
     supersession_url: str = ""
+    citation: str = ""
+    uses_url: str = ""
 
 
 def exchange_row(row: Exchange, number: int) -> RecallItemRow:
@@ -128,6 +136,8 @@ def item_row(
     source: SourceRow | None = None,
     is_mentioned: bool = False,
     subject: SubjectRow | None = None,
+    rank: int = 0,
+    ranked: int = 0,
 ) -> RecallItemRow:
     """Return a row; `exchange` is None if it was forgotten (`is_forgotten`) or is not readable any more."""
     text = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
@@ -142,7 +152,8 @@ def item_row(
         excerpt=excerpt(text),
         message_excerpt=excerpt(exchange.user_message) if exchange else "",
         answer_excerpt=excerpt(exchange.assistant_message) if exchange else "",
-        text=strip_inline_markdown(text[:2000]),
+        text=strip_inline_markdown(text[:MAX_TEXT]),
+        is_long=sum(1 + len(line) // _CHARS_IN_LINE for line in text[:MAX_TEXT].splitlines()) > _UNFOLDED_LINES,
         author_name=exchange.owner_name if exchange else "",
         created_at=exchange.timestamp if exchange else None,
         location=_location(exchange, titles),
@@ -156,6 +167,8 @@ def item_row(
         url=exchange_url(exchange) if exchange else reverse("exchange", args=[key]),
         open_label=_open_label(exchange),
         subject=subject if is_readable else None,
+        rank=rank if ranked > 1 else 0,
+        ranked=ranked,
     )
 
 
@@ -163,6 +176,7 @@ def recalled_rows(passages: Sequence[RecalledPassage], titles: Mapping[uuid.UUID
     """Return the rows of a turn's recalled passages for all readers of the thread."""
     subjects = _subject_rows(passages)
     followed = followed_numbers(passages)
+    similarities = sorted((p.similarity for p in passages if p.similarity is not None), reverse=True)
     mentioned = set(followed.values()) | {passage.number for passage in passages if passage.exchange_id in subjects}
     return [
         item_row(
@@ -176,6 +190,8 @@ def recalled_rows(passages: Sequence[RecalledPassage], titles: Mapping[uuid.UUID
             exchange_id=passage.exchange_id,
             is_forgotten=passage.is_forgotten,
             subject=subjects.get(passage.exchange_id),
+            rank=similarities.index(passage.similarity) + 1 if passage.similarity is not None else 0,
+            ranked=len(similarities),
         )
         for passage in passages
     ]
@@ -198,49 +214,6 @@ def _subject_rows(items: Iterable[RecalledPassage]) -> dict[uuid.UUID, SubjectRo
         )
         for id, numbers in earlier.items()
     }
-
-
-def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
-    """Return the rows of this turn's recall panel for one person, with feedback and links to forget."""
-    recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id))
-    titles = thread_titles_of_recalled(recalled)
-    passages = recalled.get(turn.id, [])
-    # The exchanges of each passage that are readable, that of the best hit first.
-    readable_ids = {exchange.id for passage in passages for exchange in passage.exchanges}
-    parts = {p.exchange_id: [id for id in p.exchange_ids if id in readable_ids] for p in passages}
-    exchanges = Exchange.objects.in_bulk(readable_ids)
-    feedback = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
-    rows = recalled_rows(passages, titles)
-    later_ids = {passage.exchange_id: passage.later_id for passage in passages}
-    decisions = memory.decisions_of(person_id, exchanges) if any(row.subject for row in rows) else {}
-    superseding = {later for (later, _earlier), is_confirmed in decisions.items() if is_confirmed}
-
-    def add_actions(row: RecallItemRow) -> RecallItemRow:
-        if not parts[row.exchange_id]:
-            return row
-        exchange, *others = (exchanges[id] for id in parts[row.exchange_id])
-        dom_id = item_dom_id(turn.id, row.exchange_id)
-        also = {"also": [other.id for other in others]}
-        query = urlencode(
-            {"at": dom_id, "next": f"{reverse('recalled_exchanges', args=[turn.id])}#{dom_id}"} | also, doseq=True
-        )
-        later_id = later_ids[exchange.id] if row.subject and row.subject.later_number else None
-        is_confirmed = decisions.get((later_id, exchange.id)) if later_id else exchange.id in superseding or None
-        can_forget = all(
-            access.can_forget(person_id, part, is_administrator=is_administrator) for part in (exchange, *others)
-        )
-        forget_url = reverse("forget_exchange", args=[exchange.id])
-        return replace(
-            row,
-            feedback=feedback[exchange.id],
-            dom_id=dom_id,
-            feedback_url=f"{reverse('feedback', args=[exchange.id])}?{query}",
-            forget_url=f"{forget_url}?{urlencode(also, doseq=True)}".rstrip("?") if can_forget else "",
-            decision={None: "", True: "confirmed", False: "rejected"}[is_confirmed],
-            supersession_url=f"{reverse('supersession', args=[exchange.id, later_id])}?{query}" if later_id else "",
-        )
-
-    return [add_actions(row) for row in rows]
 
 
 def _open_label(exchange: ExchangeView | None) -> str:

@@ -40,6 +40,7 @@ class RecallSummaryRow:
     others: int = 0
     dates_text: str = ""
     note: str = ""
+    is_timed_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ def summary_row(turn: Turn, citations: Citations, cited: Sequence[int]) -> Recal
         return RecallSummaryRow(count, is_complete=False, note=note)
     dates = _dates_text([at for number in cited if (at := citations.sources[number].at)])
     based_on = sum(not citations.sources[number].is_forgotten for number in cited)
-    return RecallSummaryRow(count, True, cited, based_on, count - len(cited), dates, note)
+    is_timed_out = turn.recall_note == Turn.RECALL_SKIPPED
+    return RecallSummaryRow(count, True, cited, based_on, count - len(cited), dates, note, is_timed_out)
 
 
 def panel_row(summary: RecallSummaryRow, items: Sequence[RecallItemRow]) -> RecallPanelRow | None:

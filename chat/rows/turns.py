@@ -3,52 +3,33 @@
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.db.models import Q
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, ngettext
 
 from chat.instructions.applying import AppliedInstruction, applied_to
-from chat.llm.failures import cut_off_note
+from chat.mentions import find_mentions, mentioned_names
 from chat.models import Attachment, Thread, Turn, load_attachments
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations, cited_numbers
+from chat.rows.additions import AdditionRow
+from chat.rows.branches import BranchRow, branch_rows
 from chat.rows.instructions import AppliedRow, applied_rows
+from chat.rows.memory_searches import MemorySearchesRow, memory_searches_row
 from chat.rows.recall import recalled_rows, thread_titles_of_recalled
 from chat.rows.receipts import ReceiptRow
 from chat.rows.sources import RecallPanelRow, citations_of, panel_row, summary_row
+from chat.rows.tool_uses import ToolQuestionRow, ToolUseRow, tool_question_rows, tool_use_rows
+from chat.rows.turn_texts import end_note, memory_text, phase_text, tools_note
 from memory import api as memory
-from memory.api import MemoryState, RecalledPassage, Space, format_number
+from memory.api import MemoryState, RecalledPassage
 
-THINKING = gettext_noop("Thinking…")
 # A message with more lines than this is folded on the page.
 UNFOLDED_LINES = 12
-_MEMORY_TEXTS = {
-    "remembering": gettext_noop("Remembering…"),
-    "remembered": gettext_noop("Remembered"),
-    "waiting": gettext_noop("Waiting for the search index"),
-    "failed": gettext_noop("Could not save to memory."),
-    "forgotten": gettext_noop("Forgotten"),
-    "off": gettext_noop("Not remembered"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class BranchRow:
-    """The number of a turn among its siblings, and the URLs that switch to the previous and next one."""
-
-    number: int
-    of: int
-    previous_url: str
-    next_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +39,7 @@ class AttachmentRow:
     name: str
     url: str
     is_image: bool
+    is_unreadable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +59,14 @@ class ActiveTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class MessagePart:
+    """A part of a message: a mention or other text."""
+
+    text: str
+    is_mention: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRow:
     """A turn, rendered once for all readers of its thread."""
 
@@ -85,8 +75,10 @@ class TurnRow:
     author_name: str
     created_at: datetime
     message: str
+    message_parts: Sequence[MessagePart]
     attachments: Sequence[AttachmentRow]
     images_note: str
+    tools_note: str
     reasoning: str
     blocks_html: SafeString
     segments_html: SafeString
@@ -103,7 +95,7 @@ class TurnRow:
     edit_url: str
     regenerate_url: str
     fork_url: str
-    withdraw_url: str
+    save_prompt_url: str
     branch: BranchRow | None
     stop_url: str
     memory_state: str
@@ -118,7 +110,12 @@ class TurnRow:
     recalled: RecallPanelRow | None
     instructions: Sequence[AppliedRow]
     offer_url: str
+    searches: MemorySearchesRow | None = None
+    tool_uses: Sequence[ToolUseRow] = ()
+    tool_questions: Sequence[ToolQuestionRow] = ()
     receipt: ReceiptRow | None = None
+    # None: the page asks for them, because they depend on the reader.
+    additions: Sequence[AdditionRow] | None = ()
 
     @property
     def message_lines(self) -> int:
@@ -132,37 +129,11 @@ class TurnRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadRow:
-    """A thread, or one that is not created yet."""
-
-    id: uuid.UUID | None
-    title: str
-    space_name: str
-    space_kind: str
-    space_url: str
-    url: str
-    post_url: str
-    is_new: bool
-    is_remembered: bool
-    remember_url: str
-    remember_label: str
-    drop_text: str
-    audience_text: str
-    model_name: str
-    is_dummy: bool
-    is_memory_off: bool
-    socket_url: str
-    is_own: bool
-    roles: str
-    is_pinned: bool
-    is_archived: bool
-
-
-@dataclass(frozen=True, slots=True)
 class TurnDetails:
     """The parts of a row that are not columns of its turn.
 
-    `titles` are those of `thread_titles`, `instructions` those in its prompt, by their ids.
+    `titles` are those of `thread_titles`, `instructions` those in its prompt, by their ids, `mentioned` the names of
+    people whom its message mentions.
     """
 
     attachments: Sequence[Attachment] = ()
@@ -171,6 +142,7 @@ class TurnDetails:
     memory_state: MemoryState | None = None
     branch: BranchRow | None = None
     instructions: Mapping[str, AppliedInstruction] = field(default_factory=dict)
+    mentioned: Sequence[str] = ()
 
 
 def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
@@ -182,6 +154,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     recalled = memory.recalled_for(begun, spaces=memory.audience_space_ids(thread.space)) if begun else {}
     titles = thread_titles_of_recalled(recalled)
     details = read_footer_details(thread, turns)
+    mentioned = mentioned_names(turns)
     instructions = applied_to(thread, turns)
     return [
         turn_row(
@@ -192,6 +165,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
                 recalled=recalled.get(t.id, ()),
                 titles=titles,
                 instructions=instructions,
+                mentioned=mentioned.get(t.id, ()),
             ),
         )
         for t in turns
@@ -201,7 +175,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
 def read_footer_details(thread: Thread, turns: Sequence[Turn]) -> dict[uuid.UUID, TurnDetails]:
     """Return what the footers of these turns show, by turn."""
     states = memory.states_of(t.effective_exchange_id for t in turns if t.effective_exchange_id)
-    branches = _branches(thread, turns)
+    branches = branch_rows(thread, turns)
     return {
         t.id: TurnDetails(
             memory_state=states.get(t.effective_exchange_id) if t.effective_exchange_id else None,
@@ -209,59 +183,6 @@ def read_footer_details(thread: Thread, turns: Sequence[Turn]) -> dict[uuid.UUID
         )
         for t in turns
     }
-
-
-def thread_row(
-    thread: Thread | None, *, person_id: uuid.UUID, roles: Iterable[str], model_name: str, is_dummy: bool
-) -> ThreadRow:
-    """Return the row of a thread for a person with these roles in it; None: of one that is not created yet."""
-    space = thread.space if thread else None
-    kind = space.kind if space else Space.Kind.PERSONAL
-    count = 1
-    if space is not None and kind != Space.Kind.PERSONAL:
-        count = memory.readers(space, get_user_model().objects.filter(is_active=True)).count()
-    audience = ngettext("Visible to %(count)s person", "Visible to %(count)s people", count)
-    if kind == Space.Kind.PERSONAL:
-        audience = _("Visible only to you")
-    remembered = thread is None or thread.is_remembered
-    thread_id = thread.id if thread else None
-    return ThreadRow(
-        id=thread_id,
-        title=thread.title if thread else _("New thread"),
-        space_name=space.display_name if space else _("Only you"),
-        space_kind=kind,
-        space_url=reverse("space", args=[space.id]) if space else "",
-        url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),
-        post_url=reverse("post_message", args=[thread_id]) if thread_id else reverse("new_thread"),
-        is_new=thread is None,
-        is_remembered=remembered,
-        remember_url=reverse("set_thread_memory", args=[thread_id]) if thread and thread.owner_id == person_id else "",
-        remember_label=_saved_text(space) if remembered else _("Not remembered"),
-        drop_text=_drop_text(space),
-        audience_text=audience % {"count": count} if remembered else _("Not saved to memory"),
-        model_name=model_name,
-        is_dummy=is_dummy,
-        is_memory_off=not settings.CATO.vector_store.enabled,
-        socket_url=f"/ws/t/{thread_id}" if thread_id else "",
-        is_own=thread is None or thread.owner_id == person_id,
-        roles=" ".join(sorted(roles)),
-        is_pinned=thread is not None and thread.pinned_at is not None,
-        is_archived=thread is not None and thread.archived_at is not None,
-    )
-
-
-def _drop_text(space: Space | None) -> str:
-    if space is None or space.kind == Space.Kind.PERSONAL:
-        return _("Drop to add to this message")
-    return _("Drop to add to %(space)s") % {"space": space.display_name}
-
-
-def _saved_text(space: Space | None) -> str:
-    if space is None or space.kind == Space.Kind.PERSONAL:
-        return _("Saved in your personal space")
-    if space.kind == Space.Kind.TEAM:
-        return _("Saved for the team")
-    return _("Saved in %(space)s") % {"space": space.name}
 
 
 def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None) -> TurnRow:
@@ -278,7 +199,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
     has_text = bool(turn.message)
     memory_state = details.memory_state or MemoryState("")
     state = "" if turn.is_running else memory_state.name
-    summary = summary_row(turn, citations, cited_numbers(blocks))
+    cited = cited_numbers(blocks)
+    items = recalled_rows(details.recalled, details.titles)
     url_args = [turn.thread_id, turn.id]
     return TurnRow(
         id=turn.id,
@@ -286,10 +208,13 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         author_name=turn.author.name,
         created_at=turn.created_at,
         message=turn.message,
+        message_parts=message_parts(turn.message, details.mentioned),
         attachments=[
-            AttachmentRow(row.name, reverse("attachment", args=[row.id]), row.is_image) for row in details.attachments
+            AttachmentRow(row.name, reverse("attachment", args=[row.id]), row.is_image, row.is_unreadable)
+            for row in details.attachments
         ],
         images_note=_("This model does not support images; they were not sent.") if turn.images_dropped else "",
+        tools_note=tools_note(turn),
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
         segments_html=mark_safe("".join(segments)),
@@ -297,8 +222,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         revision=turn.revision,
         state=turn.state,
         is_running=turn.is_running,
-        phase_text=_phase(turn),
-        note=_note(turn),
+        phase_text=phase_text(turn),
+        note=end_note(turn),
         can_retry=turn.can_retry,
         can_resume=turn.can_resume,
         retry_url=reverse("retry_turn", args=url_args),
@@ -306,14 +231,14 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         edit_url=reverse("edit_turn", args=url_args) if is_finished and has_text else "",
         regenerate_url=reverse("regenerate", args=url_args) if is_finished and has_text and not turn.can_retry else "",
         fork_url=reverse("fork_thread", args=url_args) if is_finished and has_text else "",
-        withdraw_url=reverse("withdraw_turn", args=url_args) if turn.state == Turn.State.QUEUED else "",
+        save_prompt_url=reverse("saved_prompts", query={"from": turn.id}),
         branch=details.branch,
         stop_url=reverse("stop_turn", args=url_args),
         memory_state=state,
-        memory_text=_(_MEMORY_TEXTS[state]) if state in _MEMORY_TEXTS else "",
+        memory_text=memory_text(state),
         memory_retry_url=reverse("retry_indexing", args=url_args) if state == "failed" else "",
         forget_url=reverse("forget_everywhere", args=[turn.effective_exchange_id])
-        if state and state != "forgotten" and is_finished
+        if state and is_finished and (state != "forgotten" or has_text or turn.answer)
         else "",
         # The owner of a copy owns neither the exchange nor its thread.
         forget_roles="author owner administrator" if turn.exchange_id else "author administrator",
@@ -322,29 +247,23 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         forgotten_at=memory_state.forgotten_at,
         # Earlier messages of an API client can have an answer only.
         is_text_deleted=not has_text and not turn.answer,
-        recalled=panel_row(summary, recalled_rows(details.recalled, details.titles)),
+        recalled=panel_row(summary_row(turn, citations, cited), items),
+        searches=memory_searches_row(turn, items, cited),
+        tool_uses=tool_use_rows(turn),
+        tool_questions=tool_question_rows(turn),
         instructions=applied_rows(turn, details.instructions) if details.instructions else (),
         offer_url=reverse("instruction_offer", args=[turn.id]) if turn.has_instruction else "",
+        additions=None if getattr(turn, "has_additions", False) else (),
     )
 
 
-def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRow]:
-    """Return the branch rows of the turns that have siblings."""
-    turns = list(turns)
-    siblings = Q(parent__in=[t.parent_id for t in turns if t.parent_id])
-    if any(t.parent_id is None for t in turns):
-        siblings |= Q(parent=None)
-    by_parent: dict[uuid.UUID | None, list[uuid.UUID]] = defaultdict(list)
-    for id, parent_id in thread.turns.filter(siblings).order_by("position").values_list("id", "parent_id"):
-        by_parent[parent_id].append(id)
-    rows = {}
-    for t in turns:
-        sibling_ids = by_parent[t.parent_id]
-        if len(sibling_ids) > 1:
-            index = sibling_ids.index(t.id)
-            urls = ["", *(reverse("switch_branch", args=[thread.id, id]) for id in sibling_ids), ""]
-            rows[t.id] = BranchRow(index + 1, len(sibling_ids), previous_url=urls[index], next_url=urls[index + 2])
-    return rows
+def message_parts(message: str, mentioned: Iterable[str]) -> list[MessagePart]:
+    """Return a message as its mentions of these people and the text between them."""
+    parts, at = [], 0
+    for start, end in find_mentions(message, mentioned):
+        parts += [MessagePart(message[at:start]), MessagePart(message[start:end], is_mention=True)]
+        at = end
+    return [*parts, MessagePart(message[at:])]
 
 
 def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], list[str], str]:
@@ -352,40 +271,3 @@ def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], list[str]
         return render_blocks(turn.answer, citations), [], ""
     answer = GrowingAnswer(citations=citations)
     return answer.feed(turn.answer), answer.segments(), answer.open_html()
-
-
-def _phase(turn: Turn) -> str:
-    if turn.state == Turn.State.QUEUED:
-        return _queue_text(turn)
-    if turn.state == Turn.State.RECALLING:
-        return _("Recalling…")
-    return _(THINKING) if turn.state == Turn.State.ANSWERING and not turn.answer else ""
-
-
-def _queue_text(turn: Turn) -> str:
-    """Return whether a queued turn waits for its thread or for other answers of its author."""
-    if turn.thread.is_answering():
-        return _("Queued until the previous answer ends")
-    limit = settings.CATO.chat.concurrent_answers
-    sentence = ngettext(
-        "Queued: %(name)s already has %(count)s answer in progress",
-        "Queued: %(name)s already has %(count)s answers in progress",
-        limit,
-    )
-    return sentence % {"name": turn.author.name, "count": format_number(limit)}
-
-
-def _note(turn: Turn) -> str:
-    if turn.state == Turn.State.STOPPED:
-        if turn.error or turn.stopped_by is None:
-            return turn.error or _("Stopped")
-        return _("Stopped by %(name)s") % {"name": turn.stopped_by.name}
-    if turn.state == Turn.State.INTERRUPTED:
-        return (
-            _("Interrupted. The partial answer was saved.")
-            if turn.answer
-            else _("Interrupted before the answer started.")
-        )
-    if turn.state == Turn.State.COMPLETE:
-        return cut_off_note(turn.finish_reason)
-    return turn.error if turn.state == Turn.State.FAILED else ""

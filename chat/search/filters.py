@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from memory import api as memory
 from memory.api import Exchange, Filter, Phrase, all_of, parse_filter
 
 _DATE_INPUT = forms.DateInput(attrs={"type": "date"})
-_SOURCES_OF_TYPES = {
+SOURCES_OF_TYPES = {
     "said": ["chat", "import", "api", "cli"],
     "noted": ["vadd_command"],
     "documents": ["upload", "vdoc_command"],
@@ -36,6 +36,18 @@ _SIMILARITIES = ("0.8", "0.85", "0.9")
 # Threads and documents in a menu: the newest ones, and the one that is chosen.
 _MAX_CHOICES = 100
 _FIELD_OF = {"from": "who", "in": "space", "since": "since", "before": "until", "type": "type", "thread": "thread"}
+
+
+# What searches for more: without the filters of these fields.
+REMOVALS = [
+    (gettext_lazy("From anyone"), ["who"]),
+    (gettext_lazy("In all spaces"), ["space"]),
+    (gettext_lazy("Any date"), ["since", "until"]),
+    (gettext_lazy("Any type"), ["type"]),
+    (gettext_lazy("Any thread"), ["thread"]),
+    (gettext_lazy("Any document"), ["document"]),
+    (gettext_lazy("Any similarity"), ["similarity"]),
+]
 
 
 class SearchFilters(forms.Form):
@@ -100,6 +112,11 @@ class SearchFilters(forms.Form):
         return [name for name in self.fields if self._values[name]]
 
     @property
+    def readable(self) -> memory.SpaceIds:
+        """Return all spaces that the person can read."""
+        return self._readable
+
+    @property
     def spaces(self) -> memory.SpaceIds:
         """Return the spaces to search: the chosen one, or all that the person can read."""
         chosen = self.cleaned_data["space"]
@@ -111,9 +128,9 @@ class SearchFilters(forms.Form):
         chosen = self.cleaned_data["similarity"]
         return float(chosen) if chosen else None
 
-    def without(self, name: str) -> SearchFilters:
-        """Return the valid form without the value of one field."""
-        values = {key: value for key, value in self._values.items() if key != name}
+    def without(self, names: Collection[str]) -> SearchFilters:
+        """Return the valid form without the values of these fields."""
+        values = {key: value for key, value in self._values.items() if key not in names}
         form = SearchFilters(values, query=SearchQuery("", ""), person_id=self._person_id)
         form.is_valid()
         return form
@@ -131,7 +148,7 @@ class SearchFilters(forms.Form):
         if fields["who"]:
             conditions["said_by"] = str(fields["who"].pk)
         if fields["type"]:
-            conditions["source"] = {"$in": _SOURCES_OF_TYPES[fields["type"]]}
+            conditions["source"] = {"$in": SOURCES_OF_TYPES[fields["type"]]}
         if fields["thread"]:
             conditions["thread"] = fields["thread"]
         days = {"$gte": fields["since"], "$lt": fields["until"] and fields["until"] + timedelta(days=1)}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from chat.rows.recall import thread_titles
+from chat.rows.receipts import FactRow
 from memory.api import (
     SOURCES,
     Exchange,
@@ -19,6 +21,7 @@ from memory.api import (
     Space,
     TextPart,
     exchange_url,
+    format_number,
     format_similarity,
     marked_excerpt,
 )
@@ -31,7 +34,10 @@ ORDERS = {RELEVANCE: gettext_lazy("Relevance"), "newest": gettext_lazy("Newest")
 
 @dataclass(frozen=True, slots=True)
 class HitRow:
-    """One hit of a search; `bar` is its similarity from 0 to 20. `thread` is the thread's title if it is another text."""
+    """One hit of a search; `bar` is its similarity from 0 to 20. `thread` is the thread's title if it is another text.
+
+    `passages` are the hits right after it that are in the same document, and `passages_text` says how many there are with it.
+    """
 
     id: uuid.UUID
     said_at: datetime
@@ -46,6 +52,8 @@ class HitRow:
     space_name: str
     space_kind: str
     url: str
+    passages: Sequence[HitRow] = ()
+    passages_text: str = ""
 
 
 def in_order(hits: Sequence[Hit], order: str) -> list[Hit]:
@@ -65,10 +73,59 @@ def count_text(count: int, order: str, *, is_cut: bool) -> str:
 
 
 def hit_rows(hits: Sequence[Hit], query: str) -> list[HitRow]:
-    """Return the hits as rows: the title is the message, the excerpt the answer, the note or the passage."""
+    """Return the hits as rows: the title is the message, the excerpt the answer, the note or the passage.
+
+    Hits in one document that follow each other are one row.
+    """
     spaces = Space.objects.in_bulk({hit.exchange.space_id for hit in hits})
     titles = thread_titles(hit.exchange for hit in hits)
-    return [_hit_row(hit, query, spaces[hit.exchange.space_id], titles) for hit in hits]
+    rows = []
+    for _group, grouped in groupby(hits, _group_key):
+        first, *others = (_hit_row(hit, query, spaces[hit.exchange.space_id], titles) for hit in grouped)
+        if others:
+            count = len(others) + 1
+            text = ngettext("%(count)s passage", "%(count)s passages", count) % {"count": count}
+            first = replace(first, passages=tuple(others), passages_text=text)
+        rows.append(first)
+    return rows
+
+
+def search_figures(
+    *,
+    searched: int,
+    readable: int,
+    min_similarity: float | None,
+    similarities: Sequence[float],
+    unindexed: int,
+    is_lexical_only: bool,
+) -> list[FactRow]:
+    """Return what a search without relevant hits covered, and how near its best match came."""
+    figures = {"searched": format_number(searched), "readable": format_number(readable)}
+    of_all = ngettext(
+        "%(searched)s of %(readable)s memory you can read",
+        "%(searched)s of %(readable)s memories you can read",
+        readable,
+    )
+    rows = [FactRow(_("Searched"), of_all % figures)]
+    if min_similarity is not None:
+        rows.append(FactRow(_("Minimum similarity"), format_similarity(min_similarity)))
+    if similarities:
+        best = max(similarities)
+        is_too_low = min_similarity is not None and best < min_similarity
+        label = _("Best match, below the minimum") if is_too_low else _("Best match, below the relevance threshold")
+        rows.append(FactRow(label, format_similarity(best)))
+    index = _("up to date")
+    if is_lexical_only:
+        index = _("unavailable: keyword matches only")
+    elif unindexed:
+        behind = ngettext("%(count)s memory not indexed yet", "%(count)s memories not indexed yet", unindexed)
+        index = behind % {"count": format_number(unindexed)}
+    return [*rows, FactRow(_("Search index"), index)]
+
+
+def _group_key(hit: Hit) -> uuid.UUID:
+    """Return the document of a passage, else the exchange itself."""
+    return hit.exchange.location.document_id if hit.exchange.location else hit.exchange.id
 
 
 def _hit_row(hit: Hit, query: str, space: Space, titles: Mapping[uuid.UUID, str]) -> HitRow:

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from chat import access, services
 from chat.models import Turn
 from chat.realtime.sync import WINDOW
+from chat.turns.uses import count_citing_answers
 from memory import api as memory
 from memory.api import SOURCES, Exchange, PageRequest, feedback_for_exchanges, locations_of, parse_passage, passage_url
 
@@ -58,6 +59,13 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "feedback_url": reverse("feedback", args=[exchange.id]),
         },
     )
+
+
+@require_GET
+def uses(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
+    """Return in how many answers a passage is cited, as a line of its open item (parameter `also`: its other chunks)."""
+    ids = [access.get_exchange(request.user.pk, id).id for id in parse_passage(request, exchange_id)]
+    return render(request, "chat/_uses.html", {"count": count_citing_answers(request.user.pk, ids)})
 
 
 def _shown_version(turn: Turn) -> Turn:

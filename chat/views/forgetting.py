@@ -27,19 +27,23 @@ _PAGE_SIZE = 20
 def forget_everywhere(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """Show what forgetting the exchange of a turn everywhere removes; POST does it and leads to the receipt."""
     person = request.user
-    scope = services.find_scope(person.pk, exchange_id, is_administrator=person.is_administrator)
-    is_readable = access.readable_threads(person.pk).filter(id=scope.turn.thread_id).exists()
-    back_url = turn_url(scope.turn) if is_readable else reverse("search")
+    turn = services.turn_to_forget(person.pk, exchange_id, is_administrator=person.is_administrator)
+    is_readable = access.readable_threads(person.pk).filter(id=turn.thread_id).exists()
+    back_url = turn_url(turn) if is_readable else reverse("search")
     if request.method == "GET":
-        context = {
-            "section": "thread",
-            "lines": scope_lines(scope, person_id=person.pk),
-            "answers": len(scope.answer_ids),
-            "is_complete": scope.is_complete,
-            "erased_by": erased_by(timezone.now()),
-            "action": reverse("forget_everywhere", args=[exchange_id]),
-            "back_url": back_url,
-        }
+        url = reverse("forget_everywhere", args=[exchange_id])
+        context = {"section": "thread", "action": url, "back_url": back_url, "counts_url": "", "answers": 0}
+        if request.htmx and "counted" not in request.GET:
+            # The dialog opens at once and loads the counts.
+            context["counts_url"] = f"{url}?counted=yes"
+        else:
+            scope = services.find_scope(person.pk, exchange_id, is_administrator=person.is_administrator)
+            context |= {
+                "lines": scope_lines(scope, person_id=person.pk),
+                "answers": len(scope.answer_ids),
+                "is_complete": scope.is_complete,
+                "erased_by": erased_by(timezone.now()),
+            }
         return render(request, "chat/forget_everywhere.html", context)
     try:
         receipt = services.forget_everywhere(

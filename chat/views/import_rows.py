@@ -119,11 +119,11 @@ def _with_remaining_time(text: str, queue: object, waiting: int) -> str:
 
 def _lines(row: ImportJob) -> list[dict[str, str]]:
     counts = [
-        (_("Conversations found"), row.found),
+        (_("Conversations, projects and memories found"), row.found),
         (_("Imported"), row.imported),
         (_("Messages with their answers"), row.turns),
         (_("Already there"), row.already_there),
-        (_("With something left out"), row.skipped_count),
+        *((_("Not imported: %(why)s") % {"why": _(why)}, count) for why, count in sorted(row.not_imported.items())),
         *((_("Left out: %(what)s") % {"what": _(what)}, count) for what, count in sorted(row.left_out.items())),
     ]
     return [{"label": label, "figure": format_number(count)} for label, count in counts]

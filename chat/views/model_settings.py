@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -14,13 +15,14 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chat import signals
-from chat.errors import ModelError
+from chat.errors import KeyRefusedError, ModelError
 from chat.llm import client, endpoint
 from chat.llm.endpoint import ModelEndpoint
+from chat.llm.endpoint_check import EndpointCheckError, check_endpoint, failure
+from chat.views.api_key_field import KEY_MASK, ApiKeyForm, ApiKeyInput
 from memory.api import PageRequest, admin_required, clean_text
 
 OLLAMA = "http://127.0.0.1:11434"
-_MASK = "••••••••"
 _SET_BY = {
     "command line": gettext_noop("Set by the command line; change it there."),
     "environment": gettext_noop("Set by environment variable; cannot be changed here."),
@@ -28,8 +30,8 @@ _SET_BY = {
 }
 
 
-class EndpointForm(forms.Form):
-    """Base URL, API key and model; a masked key is not changed."""
+class EndpointForm(ApiKeyForm):
+    """Base URL, API key and model; a masked key is not changed, and neither is what is configured elsewhere."""
 
     base_url = forms.URLField(
         label=gettext_lazy("Address"),
@@ -45,7 +47,7 @@ class EndpointForm(forms.Form):
         strip=True,
         max_length=400,
         help_text=gettext_lazy("Kept encrypted. Local endpoints need none."),
-        widget=forms.PasswordInput(render_value=True, attrs={"autocomplete": "off"}),
+        widget=ApiKeyInput(attrs={"autocomplete": "off"}),
     )
     model = forms.CharField(
         label=gettext_lazy("Model"),
@@ -55,41 +57,61 @@ class EndpointForm(forms.Form):
         widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off"}),
     )
 
-    def clean(self) -> dict[str, str]:
+    def __init__(self, data: Any, *, current: ModelEndpoint | None) -> None:
+        base_url, model, has_key = endpoint.stored_fields()
+        initial = {"base_url": base_url, "model": model, "api_key": KEY_MASK if has_key else ""}
+        super().__init__(data, initial=initial)
+        self.current = current
+        self.locked: Mapping[str, str] = endpoint.externally_configured_fields()
+        for name, origin in self.locked.items():
+            field = self.fields[name]
+            field.disabled = True
+            field.help_text = _(_SET_BY[origin])
+            self.initial[name] = KEY_MASK if name == "api_key" else getattr(current, name, "")
+
+    def clean(self) -> dict[str, Any]:
         """Clean all texts."""
-        return {name: clean_text(value or "") for name, value in (super().clean() or {}).items()}
+        fields = super().clean()
+        return {name: clean_text(value) if isinstance(value, str) else value for name, value in fields.items()}
 
     def new_key(self) -> str | None:
         """Return the entered API key; None if it was not changed."""
         key = self.cleaned_data["api_key"]
-        return None if key == _MASK else str(key)
+        return None if key == KEY_MASK else str(key)
+
+    def endpoint(self) -> ModelEndpoint:
+        """Return the entered endpoint."""
+        key = self.new_key()
+        base_url = (self.cleaned_data["base_url"] or endpoint.OPENAI).rstrip("/")
+        # A stored key is sent only to the address for which it was stored, not to one typed into the form. A key that is
+        # configured elsewhere is used with any address.
+        keeps_key = self.current and (self.current.base_url == base_url or "api_key" in self.locked)
+        stored = self.current.api_key if self.current and keeps_key else ""
+        return ModelEndpoint(base_url, stored if key is None else key, self.cleaned_data["model"])
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether neither an address nor a key is entered, so that no endpoint is used."""
+        return not self.cleaned_data["base_url"] and not self.cleaned_data["api_key"]
 
 
 @admin_required
 @require_http_methods(["GET", "POST"])
 def model_settings(request: PageRequest) -> HttpResponse:
     """Show and save the model endpoint."""
-    base_url, model, has_key = endpoint.stored_fields()
-    initial = {"base_url": base_url, "model": model, "api_key": _MASK if has_key else ""}
-    form = EndpointForm(request.POST or None, initial=initial)
-    locked = endpoint.externally_configured_fields()
     current = endpoint.current()
-    for name, origin in locked.items():
-        field = form.fields[name]
-        field.disabled = True
-        field.help_text = _(_SET_BY[origin])
-        form.initial[name] = _MASK if name == "api_key" else getattr(current, name, "")
-    if request.method == "POST" and form.is_valid() and _save(form, locked):
+    form = EndpointForm(request.POST or None, current=current)
+    if request.method == "POST" and form.is_valid() and _save(form, is_checked=not form.cleaned_data["unchecked"]):
         signals.endpoint_set.send(sender=None, by=request.user.pk)
         messages.success(request, _("Saved. It answers from the next message on."))
         return redirect("model_settings")
-    names, models_error = _list_models(current)
+    names, models_error, models_note = _list_models(current)
     context = {
         "section": "settings",
         "form": form,
-        "locked": locked,
         "models": names,
-        "models_error": models_error,
+        "models_error": "" if form.errors else models_error,
+        "models_note": models_note,
         "offers": [] if current else _local_models(),
         "try_url": reverse("try_model"),
     }
@@ -100,51 +122,53 @@ def model_settings(request: PageRequest) -> HttpResponse:
 @require_POST
 def try_model(request: PageRequest) -> HttpResponse:
     """Test the endpoint of the unsaved form with a short request."""
-    form = EndpointForm(request.POST)
+    current = endpoint.current()
+    form = EndpointForm(request.POST, current=current)
     if not form.is_valid():
         return render(
             request, "chat/_endpoint_test.html", {"ok": False, "text": _("Check the address first.")}, status=422
         )
-    current = endpoint.current()
-    key = form.new_key()
-    base_url = (form.cleaned_data["base_url"] or endpoint.OPENAI).rstrip("/")
-    # A stored key is sent only to the address for which it was stored, not to one typed into the form.
-    stored = current.api_key if current and current.base_url == base_url else ""
-    tested = ModelEndpoint(
-        base_url=base_url,
-        api_key=stored if key is None else key,
-        model=form.cleaned_data["model"],
-    )
+    tested = form.endpoint()
     try:
         result = {"ok": True, "text": client.run(client.test_endpoint(tested))}
     except ModelError as error:
-        result = {"ok": False, "text": str(error)}
+        result = {"ok": False, "text": str(failure(error, tested))}
     return render(request, "chat/_endpoint_test.html", result)
 
 
-def _save(form: EndpointForm, locked: Mapping[str, str]) -> bool:
-    """Save the fields that are not locked; return False, with a form error, if the API key is needed again."""
+def _save(form: EndpointForm, *, is_checked: bool) -> bool:
+    """Save the fields that are not locked; return False, with a form error, if a key is needed or the check fails."""
+    locked = form.locked
     base_url, model, _has_key = endpoint.stored_fields()
-    try:
-        endpoint.save(
-            base_url=form.cleaned_data["base_url"] if "base_url" not in locked else base_url,
-            api_key=form.new_key() if "api_key" not in locked else None,
-            model=form.cleaned_data["model"] if "model" not in locked else model,
-        )
-    except endpoint.KeyNeededError:
+    if "base_url" not in locked:
+        base_url = form.cleaned_data["base_url"]
+    if "model" not in locked:
+        model = form.cleaned_data["model"]
+    key = form.new_key() if "api_key" not in locked else None
+    if endpoint.needs_key(base_url=base_url, api_key=key):
         form.add_error("api_key", _("The stored API key belongs to another address. Enter the key for this address."))
         return False
+    if is_checked and not form.is_empty:
+        try:
+            check_endpoint(form.endpoint())
+        except EndpointCheckError as error:
+            form.add_error(error.field, str(error))
+            form.can_save_unchecked = True
+            return False
+    endpoint.save(base_url=base_url, api_key=key, model=model)
     return True
 
 
-def _list_models(current: ModelEndpoint | None) -> tuple[list[str], str]:
-    """Return the models of the endpoint, or an error message."""
+def _list_models(current: ModelEndpoint | None) -> tuple[list[str], str, str]:
+    """Return the models of the endpoint, and an error message, or a note if it works without a list."""
     if current is None:
-        return [], ""
+        return [], "", ""
     try:
-        return client.run(client.list_models(current)), ""
+        return client.run(client.list_models(current)), "", ""
     except ModelError as error:
-        return [], str(error)
+        if current.model and error.code in ("rejected", "broken") and not isinstance(error, KeyRefusedError):
+            return [], "", _("%(host)s lists no models, so the name is not checked.") % {"host": current.host}
+        return [], str(failure(error, current)), ""
 
 
 def _local_models() -> list[dict[str, str]]:

@@ -11,13 +11,14 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.search.filters import SearchFilters
+from chat.rows.receipts import FactRow
+from chat.search.filters import REMOVALS, SearchFilters
 from chat.search.query import SearchQuery, parse_query
-from chat.search.rows import ORDERS, RELEVANCE, count_text, hit_rows, in_order
+from chat.search.rows import ORDERS, RELEVANCE, count_text, hit_rows, in_order, search_figures
 from memory import api as memory
 from memory.api import (
     EmbeddingError,
-    Hit,
+    Filter,
     InvalidInputError,
     PageRequest,
     RateLimitedError,
@@ -27,7 +28,7 @@ from memory.api import (
     VectorStoreUnavailableError,
     all_of,
     clean_text,
-    contains_all_words,
+    is_relevant,
 )
 
 _MAX_HITS = 50
@@ -103,19 +104,19 @@ class _Page:
     def results(self) -> dict[str, object]:
         """Search, and return what the template shows."""
         found = self._search(self.form)
-        hits = [hit for hit in found.results if _is_relevant(hit, self.query)]
+        hits = [hit for hit in found.results if is_relevant(hit, self.query.text)]
         # Only relevant hits are put in another order; the others would come first by their dates alone.
         less_similar = [hit for hit in found.results if hit not in hits][:_MAX_LESS_SIMILAR]
+        rows = hit_rows(in_order(hits, self.order), self.query.text)
         return {
             "searched": True,
-            "hits": hit_rows(in_order(hits, self.order), self.query.text),
+            "hits": rows,
             "less_similar": hit_rows(less_similar, self.query.text) if self.order == RELEVANCE else [],
             "note": memory.LEXICAL_ONLY_NOTE if found.is_lexical_only else "",
-            "total_text": count_text(len(hits), self.order, is_cut=len(hits) == _MAX_HITS),
+            "total_text": count_text(len(rows), self.order, is_cut=len(hits) == _MAX_HITS),
             "orders": [Choice(str(label), self.url(order=name), name == self.order) for name, label in ORDERS.items()],
             "link": self.url(),
-            "nothing_text": "" if hits else self._nothing_text(),
-            "suggestions": [] if hits else self._suggestions(),
+            **({} if hits else self._nothing(found)),
         }
 
     def _search(self, form: SearchFilters) -> SearchResults:
@@ -124,38 +125,48 @@ class _Page:
             spaces=form.spaces,
             count=_MAX_HITS,
             min_similarity=form.min_similarity,
-            filters=all_of(self.recall_filter.filter(), form.condition(self.query)),
+            filters=self._condition(form),
         )
 
-    def _nothing_text(self) -> str:
+    def _condition(self, form: SearchFilters) -> Filter | None:
+        return all_of(self.recall_filter.filter(), form.condition(self.query))
+
+    def _nothing(self, found: SearchResults) -> dict[str, object]:
+        """Return what the page says about a search without relevant hits, and what to try."""
         filters = " ".join(self.form.descriptions().values())
         texts = {"filters": filters, "query": self.query.typed}
-        return (_("Nothing %(filters)s matches “%(query)s”.") if filters else _("Nothing matches “%(query)s”.")) % texts
+        suggested = memory.suggest_query(self.query.typed, self.query.text, self.form.readable)
+        return {
+            "nothing_text": (
+                (_("Nothing %(filters)s matches “%(query)s”.") if filters else _("Nothing matches “%(query)s”."))
+                % texts
+            ),
+            "did_you_mean": Choice(suggested, self.url(q=suggested)) if suggested else None,
+            "figures": self._figures(found),
+            "suggestions": self._suggestions(),
+        }
+
+    def _figures(self, found: SearchResults) -> list[FactRow]:
+        form = self.form
+        searched = memory.count_findable(form.spaces, self._condition(form))
+        # The similarity of the best hit is known without the filter on similarities only.
+        nearest = found if form.min_similarity is None else self._search(form.without(["similarity"]))
+        return search_figures(
+            searched=searched,
+            readable=memory.count_findable(form.readable),
+            min_similarity=form.min_similarity,
+            similarities=[hit.similarity for hit in nearest.results if hit.similarity is not None],
+            unindexed=memory.count_unindexed(form.readable),
+            is_lexical_only=found.is_lexical_only,
+        )
 
     def _suggestions(self) -> list[Choice]:
         """Return searches without one of the filters, if they find something, with how much they find."""
-        labels = {
-            "who": _("From anyone"),
-            "space": _("In all spaces"),
-            "since": _("Without a first day"),
-            "until": _("Without a last day"),
-            "type": _("Any type"),
-            "thread": _("Any thread"),
-            "document": _("Any document"),
-            "similarity": _("Any similarity"),
-        }
         suggestions: list[Choice] = []
-        for name in self.form.set_fields:
-            if len(suggestions) == _MAX_SUGGESTIONS:
-                break
-            found = self._search(self.form.without(name)).results
-            if count := sum(_is_relevant(hit, self.query) for hit in found):
-                suggestions.append(Choice(f"{labels[name]} ({count})", self.url(**{name: ""})))
+        for label, names in REMOVALS:
+            if len(suggestions) == _MAX_SUGGESTIONS or not set(names) & set(self.form.set_fields):
+                continue
+            found = self._search(self.form.without(names)).results
+            if count := sum(is_relevant(hit, self.query.text) for hit in found):
+                suggestions.append(Choice(f"{label} ({count})", self.url(**dict.fromkeys(names, ""))))
         return suggestions
-
-
-def _is_relevant(hit: Hit, query: SearchQuery) -> bool:
-    """Return True for a hit that would be recalled, and for one with every word of the query, which may be one word."""
-    return not hit.is_below_gate or contains_all_words(
-        f"{hit.exchange.user_message} {hit.exchange.assistant_message}", query.text
-    )

@@ -1,9 +1,10 @@
-"""Actions on threads: rename, pin, archive, continue, move, export, delete; and the page that lists all threads."""
+"""Actions on threads: rename, mark, continue, move, export, delete; and the page that lists all threads."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -11,9 +12,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.http import content_disposition_header
+from django.utils.http import content_disposition_header, url_has_allowed_host_and_scheme
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, services, signals
@@ -23,6 +25,7 @@ from chat.models import Thread
 from chat.quick_search import contains_all_words, find_related
 from chat.realtime import frames
 from chat.realtime.hub import publish
+from chat.threads.reader_marks import with_marks
 from memory.api import (
     CatoError,
     InvalidInputError,
@@ -47,7 +50,8 @@ def threads(request: PageRequest) -> HttpResponse:
     """List readable threads, newest first, filtered by words of the title; `?archived=yes` lists archived ones."""
     query = clean_text(request.GET.get("q", "")).strip()
     is_archive = request.GET.get("archived") == "yes"
-    rows = access.readable_threads(request.user.pk).filter(archived_at__isnull=not is_archive).select_related("space")
+    rows = with_marks(access.readable_threads(request.user.pk), request.user.pk).select_related("space")
+    rows = rows.filter(archived_at__isnull=not is_archive)
     matching = contains_all_words(rows, query.split(), "title")
     page = Paginator(matching.order_by("-last_message_at"), _PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive}
@@ -63,20 +67,56 @@ def rename(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     return _change(request, thread, lambda: services.rename_thread(thread, request.POST.get("title", "")))
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A mark of a thread: the service that sets it, what the person is told, and the mark that undoes it."""
+
+    set: Callable[[Thread, uuid.UUID, bool], None]
+    value: bool
+    text: str
+    undo: str
+
+
+_MARKS = {
+    "pin": Mark(services.set_pinned, True, gettext_noop("Pinned for you."), "unpin"),
+    "unpin": Mark(services.set_pinned, False, gettext_noop("Unpinned for you."), "pin"),
+    "mute": Mark(services.set_muted, True, gettext_noop("Muted: no unread mark, no notifications."), "unmute"),
+    "unmute": Mark(services.set_muted, False, gettext_noop("No longer muted for you."), "mute"),
+    "archive": Mark(services.set_archived, True, gettext_noop("Archived for you."), "unarchive"),
+    "unarchive": Mark(services.set_archived, False, gettext_noop("In your list again."), "archive"),
+}
+
+
 @require_POST
-def set_flag(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Pin, unpin, archive or unarchive a thread."""
-    thread = access.get_owned_thread(request.user.pk, thread_id)
-    actions: dict[str, Callable[[], None]] = {
-        "pin": lambda: services.set_pinned(thread, True),
-        "unpin": lambda: services.set_pinned(thread, False),
-        "archive": lambda: services.set_archived(thread, True),
-        "unarchive": lambda: services.set_archived(thread, False),
-    }
-    action = actions.get(request.POST.get("mark", ""))
-    if action is None:
+def set_mark(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Pin, mute or archive a thread for this person, or undo that; then show the page from which it was asked."""
+    thread = access.get_thread(request.user.pk, thread_id)
+    mark = _MARKS.get(request.POST.get("mark", ""))
+    if mark is None:
         raise NotFoundError
-    return _change(request, thread, action)
+    mark.set(thread, request.user.pk, mark.value)
+    undo = '<button type="submit" class="link" form="action-form" formaction="{}" name="mark" value="{}">{}</button>'
+    address = reverse("set_thread_mark", args=[thread_id])
+    messages.success(request, format_html("{} " + undo, _(mark.text), address, mark.undo, _("Undo")))
+    referrer = request.headers.get("Referer", "")
+    if url_has_allowed_host_and_scheme(referrer, request.get_host()):
+        return redirect(referrer)
+    return redirect("thread", thread_id)
+
+
+@require_GET
+def menu(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Show what this person may do with a thread of the list."""
+    thread = access.get_marked_thread(request.user.pk, thread_id)
+    row = {
+        "id": thread.id,
+        "title": thread.title,
+        "is_own": thread.owner_id == request.user.pk,
+        "is_pinned": thread.pinned_at is not None,
+        "is_muted": thread.muted_at is not None,
+        "is_archived": thread.archived_at is not None,
+    }
+    return render(request, "chat/thread_menu.html", {"section": "threads", "thread": row})
 
 
 @require_http_methods(["GET", "POST"])

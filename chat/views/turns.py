@@ -1,10 +1,9 @@
-"""Actions on turns: stop, withdraw, fork, retry, resume, edit, regenerate, switch; and what was recalled for them."""
+"""Actions on turns: stop, fork, retry, resume, edit, regenerate, switch; and what was recalled for them."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -19,7 +18,8 @@ from chat.errors import ConflictError, InvalidMessageError
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
-from chat.rows.recall import personal_rows
+from chat.rows.additions import addition_rows
+from chat.rows.personal_recall import personal_rows
 from chat.services import BranchSwitch
 from chat.views.exchanges import turn_url
 from chat.views.form_parsing import parse_client_key
@@ -33,27 +33,13 @@ from memory.api import (
     excerpt,
 )
 
-_MAX_URL_MESSAGE = 1500  # characters of a message that fit into a URL
-
 
 @require_POST
 def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Stop an answer, for any reader of its thread."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
-    if services.request_stop(turn, by=request.user.pk):
-        runner.broadcast_stop(turn.id)
+    runner.stop(turn, by=request.user.pk)
     return _redirect_to_turn(request, turn)
-
-
-@require_POST
-def withdraw(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Withdraw a queued message; its text is put back into the composer."""
-    turn = access.get_turn(request.user.pk, thread_id, turn_id)
-    services.withdraw_message(turn, by=request.user.pk)
-    publish(frames.branch_switched(thread_id, [turn_id], []))
-    if not request.htmx:
-        return redirect(f"{reverse('thread', args=[thread_id])}?{urlencode({'say': turn.message[:_MAX_URL_MESSAGE]})}")
-    return HttpResponse(status=204)
 
 
 @require_POST
@@ -120,6 +106,15 @@ def retry_indexing(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUI
 
 
 @require_GET
+def additions(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
+    """Return what was added to memory with commands after a turn, as far as this person may read it."""
+    turn = access.turn_by_id(request.user.pk, turn_id)
+    rows = addition_rows([turn.id], person_id=request.user.pk, is_administrator=request.user.is_administrator)
+    context = {"turn_id": turn.id, "additions": rows.get(turn.id, ()), "oob": ""}
+    return render(request, "chat/_additions.html", context)
+
+
+@require_GET
 def recalled_exchanges(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
     """Show the recalled exchanges of a turn; for htmx return only the actions of this person for each of them.
 
@@ -127,9 +122,12 @@ def recalled_exchanges(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse
     """
     turn = access.turn_by_id(request.user.pk, turn_id)
     items = personal_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
+    unindexed = memory.count_unindexed(memory.space_ids_shared_by_all_readers(turn.thread.space_id))
     if request.htmx:
-        return render(request, "chat/_recall_actions_oob.html", {"items": items})
+        context = {"items": items, "turn_id": turn.id, "unindexed": unindexed}
+        return render(request, "chat/_recall_actions_oob.html", context)
     context = {
+        "unindexed": unindexed,
         "section": "thread",
         "turn_id": turn.id,
         "asker_id": turn.author_id,

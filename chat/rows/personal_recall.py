@@ -1,0 +1,81 @@
+"""The recall panel of one person: rendered passages, their feedback, and what they may do."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+
+from chat import access
+from chat.models import Turn
+from chat.rendering.blocks import render_blocks
+from chat.rendering.citations import Citations, item_dom_id
+from chat.rows.recall import MAX_TEXT, RecallItemRow, recalled_rows, thread_titles_of_recalled
+from chat.rows.sources import citations_of
+from memory import api as memory
+from memory.api import Exchange, RecalledPassage, feedback_for_exchanges
+
+
+def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
+    """Return the rows of this turn's recall panel for one person, with feedback and links to forget."""
+    recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id))
+    titles = thread_titles_of_recalled(recalled)
+    passages = recalled.get(turn.id, [])
+    # The exchanges of each passage that are readable, that of the best hit first.
+    readable_ids = {exchange.id for passage in passages for exchange in passage.exchanges}
+    of_exchange = {passage.exchange_id: passage for passage in passages}
+    parts = {p.exchange_id: [id for id in p.exchange_ids if id in readable_ids] for p in passages}
+    exchanges = Exchange.objects.in_bulk(readable_ids)
+    feedback = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
+    rows = recalled_rows(passages, titles)
+    citations = citations_of(turn.id, passages, titles)
+    later_ids = {passage.exchange_id: passage.later_id for passage in passages}
+    decisions = memory.decisions_of(person_id, exchanges) if any(row.subject for row in rows) else {}
+    superseding = {later for (later, _earlier), is_confirmed in decisions.items() if is_confirmed}
+
+    def add_actions(row: RecallItemRow) -> RecallItemRow:
+        if not parts[row.exchange_id]:
+            return row
+        exchange, *others = (exchanges[id] for id in parts[row.exchange_id])
+        dom_id = item_dom_id(turn.id, row.exchange_id)
+        also = {"also": [other.id for other in others]}
+        query = urlencode(
+            {"at": dom_id, "next": f"{reverse('recalled_exchanges', args=[turn.id])}#{dom_id}"} | also, doseq=True
+        )
+        later_id = later_ids[exchange.id] if row.subject and row.subject.later_number else None
+        is_confirmed = decisions.get((later_id, exchange.id)) if later_id else exchange.id in superseding or None
+        can_forget = all(
+            access.can_forget(person_id, part, is_administrator=is_administrator) for part in (exchange, *others)
+        )
+        forget_url, uses_url = (reverse(name, args=[exchange.id]) for name in ("forget_exchange", "exchange_uses"))
+        return replace(
+            row,
+            rendered=_render(of_exchange[row.exchange_id]),
+            feedback=feedback[exchange.id],
+            dom_id=dom_id,
+            feedback_url=f"{reverse('feedback', args=[exchange.id])}?{query}",
+            forget_url=f"{forget_url}?{urlencode(also, doseq=True)}".rstrip("?") if can_forget else "",
+            uses_url=f"{uses_url}?{urlencode(also, doseq=True)}".rstrip("?"),
+            decision={None: "", True: "confirmed", False: "rejected"}[is_confirmed],
+            citation=_citation(citations, row, is_superseded=bool(is_confirmed)) if later_id else SafeString(),
+            supersession_url=f"{reverse('supersession', args=[exchange.id, later_id])}?{query}" if later_id else "",
+        )
+
+    return [add_actions(row) for row in rows]
+
+
+def _citation(citations: Citations, row: RecallItemRow, *, is_superseded: bool) -> SafeString:
+    """Return the link that replaces the citations of an earlier message on the page of one person."""
+    link = citations.link(row.number, row.subject.later_at if is_superseded and row.subject else None)
+    target = item_dom_id(citations.turn_id, row.exchange_id)
+    return mark_safe(link.replace("<a ", f"<a hx-swap-oob=\"outerHTML:a.citation[href='#{target}']\" ", 1))
+
+
+def _render(passage: RecalledPassage) -> SafeString:
+    """Return the text of a readable passage as HTML, as answers are rendered, without citations."""
+    answer = passage.exchange.assistant_message if passage.exchange else ""
+    text = "\n\n".join(filter(None, (passage.message, answer)))
+    return mark_safe("".join(render_blocks(text[:MAX_TEXT])))

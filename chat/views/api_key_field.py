@@ -1,0 +1,42 @@
+"""The API key of a model endpoint in a form: a page never contains a key, so one that was typed is asked for again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+KEY_MASK = "••••••••"
+
+
+class ApiKeyInput(forms.PasswordInput):
+    """An input that contains the mask of a stored key, but never a key."""
+
+    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the context, without a typed key."""
+        context: dict[str, Any] = super().get_context(name, None, attrs)
+        if value == KEY_MASK:
+            context["widget"]["value"] = value
+        return context
+
+
+class ApiKeyForm(forms.Form):
+    """A form with the field `api_key`, and with what follows from not returning a key to the page."""
+
+    key_was_typed = forms.BooleanField(required=False)
+    unchecked = forms.BooleanField(required=False)
+
+    can_save_unchecked = False
+
+    @property
+    def has_dropped_key(self) -> bool:
+        """Return whether a key was typed that the page does not contain any more."""
+        return bool(self.errors) and self.data.get("api_key", "") not in ("", KEY_MASK)
+
+    def clean(self) -> dict[str, Any]:
+        """Ask once for a key that was typed before an error."""
+        fields: dict[str, Any] = super().clean() or {}
+        if fields.get("key_was_typed") and not fields.get("api_key"):
+            self.add_error("api_key", _("Enter the API key again: it was not kept. Or send the form without one."))
+        return fields

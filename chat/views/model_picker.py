@@ -1,0 +1,93 @@
+"""The model picker: the models of the endpoint, as a popover of the composer or as a page of its own."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from chat import access, services
+from chat.errors import ConflictError, InvalidMessageError
+from chat.llm import endpoint
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.model_list import MAX_NAME_LENGTH, read_model_list, validate_model
+from chat.models import Thread
+from chat.realtime import frames
+from chat.realtime.hub import publish
+from chat.rows.model_picker import model_picker_row
+from memory.api import PageRequest, clean_text
+
+
+@require_http_methods(["GET", "POST"])
+def thread_model(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Show the models to choose from; POST sets the model of the thread."""
+    thread = access.thread_to_configure(request.user.pk, thread_id)
+    current = _connected_endpoint(request)
+    if request.method == "GET":
+        return _picker(request, thread, current, chosen=thread.model)
+    try:
+        name = validate_model(current, request.POST.get("model", ""))
+    except InvalidMessageError as error:
+        return _refusal(request, error)
+    services.set_model(thread, name)
+    frame = frames.model_changed(thread.id, current.displayed_model(name))
+    publish(frame)
+    return HttpResponse(frame.html) if request.htmx else redirect("thread", thread_id)
+
+
+@require_http_methods(["GET", "POST"])
+def new_thread_model(request: PageRequest) -> HttpResponse:
+    """Show the models to choose from for a new thread; POST answers with the choice, which its first message carries."""
+    current = _connected_endpoint(request)
+    if request.method == "GET":
+        chosen = request.GET.get("model") or request.user.default_model
+        return _picker(request, None, current, chosen="" if chosen == current.model else chosen)
+    name = request.POST.get("model", "").strip()
+    try:
+        saved = validate_model(current, name)
+    except InvalidMessageError as error:
+        return _refusal(request, error)
+    if request.htmx:
+        choice = {"name": current.displayed_model(saved), "value": name, "oob": True}
+        return render(request, "chat/_model_choice.html", choice)
+    query = request.GET.copy()
+    query["model"] = name
+    return redirect(f"{reverse('new_thread')}?{query.urlencode()}")
+
+
+def model_of_new_thread(request: PageRequest) -> str | None:
+    """Return the model that the first message of a thread carries; None if none was chosen. Raises InvalidMessageError."""
+    name = request.POST.get("model", "").strip()
+    current = endpoint.of_request(request) if name else None
+    return None if current is None else validate_model(current, name)
+
+
+def _connected_endpoint(request: PageRequest) -> ModelEndpoint:
+    current = endpoint.of_request(request)
+    if current is None:
+        raise ConflictError(_("No model is connected."))
+    return current
+
+
+def _picker(request: PageRequest, thread: Thread | None, current: ModelEndpoint, *, chosen: str) -> HttpResponse:
+    query = clean_text(request.GET.get("q", "")).strip()[:MAX_NAME_LENGTH]
+    context = {
+        "section": "thread" if thread else "new",
+        "thread": thread,
+        "picker": model_picker_row(current, read_model_list(current), chosen, query),
+        # The page of a new thread keeps what is in its URL.
+        "url": request.path if request.htmx else request.get_full_path(),
+    }
+    return render(request, "chat/_model_picker.html" if request.htmx else "chat/model_picker.html", context)
+
+
+def _refusal(request: PageRequest, error: InvalidMessageError) -> HttpResponse:
+    if request.htmx:
+        return render(request, "chat/_composer_error.html", {"error": str(error)}, status=422)
+    messages.error(request, str(error))
+    return redirect(request.get_full_path())

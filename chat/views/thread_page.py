@@ -1,0 +1,186 @@
+"""The page of a thread: its turns in a window, and what stands around them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from chat import access, commands
+from chat.llm import endpoint
+from chat.llm.model_list import MAX_NAME_LENGTH
+from chat.models import Attachment, Thread, Turn
+from chat.realtime.presence import Visitor, visitors
+from chat.realtime.sync import WINDOW
+from chat.rows.additions import AdditionRow, addition_rows
+from chat.rows.news import find_news
+from chat.rows.permissions import rows_for_reader
+from chat.rows.queue import queue_for_reader, queue_rows
+from chat.rows.recall_filter import RecallFilterRow, recall_filter_row, recall_filter_row_of_new_thread
+from chat.rows.receipts import receipts_at_turns
+from chat.rows.thread import ThreadRow, thread_row
+from chat.rows.thread_tools import ThreadToolsRow, new_thread_tools_row, thread_tools_row
+from chat.rows.turns import TurnRow, turn_rows
+from chat.views.recall_filter import parse_filter_of_new_thread
+from chat.views.tools import parse_server_ids
+from memory.api import (
+    InvalidInputError,
+    PageRequest,
+    clean_text,
+    parse_uuid,
+    space_choices,
+    upload_limits,
+)
+
+
+def composer_context(text: str = "", error: str = "", attachments: Sequence[Attachment] = ()) -> dict[str, object]:
+    """Return what the composer shows: a text, an error at it, and attachments."""
+    return {
+        "text": text,
+        "error": error,
+        "client_key": uuid.uuid4(),
+        "chips": [{"attachment": attachment} for attachment in attachments],
+    }
+
+
+def _recall_filter_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> RecallFilterRow:
+    if thread is not None:
+        return recall_filter_row(thread, request.user.pk, can_change=bool(roles))
+    try:
+        data = request.POST if request.method == "POST" else request.GET
+        recall_filter = parse_filter_of_new_thread(data, request.user.pk)
+    except InvalidInputError as error:
+        messages.error(request, str(error))
+        return RecallFilterRow()
+    return recall_filter_row_of_new_thread(recall_filter, request.user.pk)
+
+
+def _tools_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> ThreadToolsRow:
+    if thread is not None:
+        return thread_tools_row(thread, can_change=bool(roles))
+    data = request.POST if request.method == "POST" else request.GET
+    return new_thread_tools_row(parse_server_ids(data.getlist("tools")), request.GET.urlencode())
+
+
+def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
+    """Return the turns to show, and the position of the next page (None: these are the latest)."""
+    turns = (
+        thread.turns.active_branch()
+        .with_attachment_marks()
+        .with_addition_marks()
+        .select_related("author", "stopped_by")
+    )
+    if start is None:
+        return list(turns.order_by("-position")[:WINDOW])[::-1], None
+    if until is not None:
+        return list(turns.filter(position__gte=start, position__lt=until).order_by("position")[:WINDOW]), until
+    page = list(turns.filter(position__gte=start).order_by("position")[: WINDOW + 1])
+    return page[:WINDOW], page[WINDOW].position if len(page) > WINDOW else None
+
+
+def _previous_page(thread: Thread, first: Turn) -> int | None:
+    """Return the position of the page before `first`; None if `first` is the first turn of the active branch."""
+    if first.position == 0:
+        return None
+    earlier = thread.turns.active_branch().filter(position__lt=first.position).order_by("-position")
+    positions = list(earlier.values_list("position", flat=True)[:WINDOW])
+    return positions[-1] if positions else None
+
+
+def _additions(request: PageRequest, rows: Sequence[TurnRow]) -> dict[uuid.UUID, list[AdditionRow]]:
+    """Return what was added to memory after these turns, as far as this person may read it."""
+    ids = [row.id for row in rows if row.additions is None]
+    if not ids:
+        return {}
+    return addition_rows(ids, person_id=request.user.pk, is_administrator=request.user.is_administrator)
+
+
+def _thread_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> ThreadRow:
+    current = endpoint.of_request(request)
+    chosen = thread.model if thread else _chosen_model(request) or request.user.default_model
+    return thread_row(
+        thread,
+        person_id=request.user.pk,
+        roles=roles,
+        model_name=_("No model connected") if current is None else current.displayed_model(chosen),
+        model_url=_model_url(request, thread) if roles and current is not None else "",
+        is_dummy=current is None,
+    )
+
+
+def _chosen_model(request: PageRequest) -> str:
+    """Return the model that was chosen for a new thread, on a page without script or before its message was refused."""
+    data = request.POST if request.method == "POST" else request.GET
+    return clean_text(data.get("model", "")).strip()[:MAX_NAME_LENGTH]
+
+
+def _model_url(request: PageRequest, thread: Thread | None) -> str:
+    """Return the URL of the model picker, which keeps what the URL of a new thread says."""
+    if thread is not None:
+        return reverse("thread_model", args=[thread.id])
+    query = request.GET.urlencode()
+    return f"{reverse('new_thread_model')}?{query}" if query else reverse("new_thread_model")
+
+
+def _visitors(request: PageRequest, thread: Thread | None) -> Sequence[Visitor]:
+    """Return who else has the thread open, or had; nobody else reads a thread of a personal space."""
+    if thread is None or thread.space.owner_id is not None or not request.user.shows_presence:
+        return ()
+    return visitors(thread)
+
+
+def thread_page(
+    request: PageRequest,
+    thread: Thread | None,
+    *,
+    error: str = "",
+    text: str = "",
+    attachments: Sequence[Attachment] = (),
+    card: commands.CommandResult | None = None,
+    start: int | None = None,
+    until: int | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """Render the page of a thread, or of a new one, with this text, these attachments and this card of a command."""
+    turns, later = _window(thread, start, until) if thread else ([], None)
+    rows = turn_rows(thread, turns) if thread else []
+    roles = access.roles_in_thread(request.user.pk, thread) if thread else frozenset({"owner"})
+    row = _thread_row(request, thread, roles)
+    erased = [turn_row.id for turn_row in rows if turn_row.is_text_deleted]
+    receipts = receipts_at_turns(request.user.pk, erased, shown_id=parse_uuid(request.GET.get("receipt", "")))
+    additions = _additions(request, rows)
+    rows = [
+        replace(turn_row, receipt=receipts.get(turn_row.id), additions=additions.get(turn_row.id, ()))
+        for turn_row in rows
+    ]
+    everywhere = frozenset({"administrator"}) if request.user.is_administrator else frozenset()
+    context = {
+        "section": "thread" if thread else "new",
+        # Only the latest turns are updated live, because new turns are appended to the page.
+        "thread": replace(row, socket_url="") if later is not None else row,
+        "earlier": _previous_page(thread, turns[0]) if thread and turns else None,
+        "turns_from": turns[0].position if turns else None,
+        "later": later,
+        "turns": rows_for_reader(rows, request.user.pk, roles | everywhere),
+        "active": next((r for r in rows if r.is_running), None),
+        "queue": queue_for_reader(queue_rows(turns), request.user.pk),
+        "composer": composer_context(text, error, attachments),
+        "max_attachments": settings.CATO.chat.max_attachments,
+        "card": card,
+        "upload_limits": upload_limits(),
+        "chosen_model": "" if thread else _chosen_model(request),
+        "recall_filter": _recall_filter_row(request, thread, roles),
+        "tools": _tools_row(request, thread, roles),
+        "commands": commands.for_roles(roles | everywhere),
+        "visitors": _visitors(request, thread),
+        "news": find_news(thread, turns, request.user.pk) if thread and later is None else None,
+        "places": [] if thread else space_choices(request.user.pk),
+    }
+    return render(request, "chat/thread.html", context, status=status)
