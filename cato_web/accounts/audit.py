@@ -81,6 +81,12 @@ def note_endpoint(by: uuid.UUID, **kwargs: Any) -> None:
     _note(AuditEntry.Action.SETTINGS_CHANGED, "the model endpoint", by)
 
 
+@receiver(chat.tool_server_changed)
+def note_tool_server(by: uuid.UUID, name: str, **kwargs: Any) -> None:
+    """Record a change of a tool server."""
+    _note(AuditEntry.Action.SETTINGS_CHANGED, f"the tool server {name}", by)
+
+
 def _note(action: str, target: str, by: uuid.UUID) -> None:
     AuditEntry.objects.create(actor_id=by, action=action, target=target[:200])
 

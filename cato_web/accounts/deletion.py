@@ -18,9 +18,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from cato_web.accounts import login_sessions, services
+from cato_web.accounts.export.jobs import delete_export_of
 from cato_web.accounts.models import AccountDeletion, ApiToken, AuditEntry, Identity, User
+from chat import prompt_library
 from chat import services as chat
-from chat.models import ReadMarker, Thread, Turn
+from chat.models import Mention, ReaderMarks, Thread, Turn
 from memory import api as memory
 from memory.api import Document, Exchange, Space, format_datetime, format_number, jobs
 
@@ -107,10 +109,13 @@ def delete_account(person: User) -> str:
     services.expire_links(person)
     Identity.objects.filter(person=person).delete()
     ApiToken.objects.filter(person=person).delete()
-    ReadMarker.objects.filter(person_id=person.pk).delete()
+    ReaderMarks.objects.filter(person_id=person.pk).delete()
+    Mention.objects.filter(person_id=person.pk).delete()
     memory.remove_from_all_groups(person.pk)
     chat.delete_instructions_of(person.pk)
+    prompt_library.delete_of_person(person.pk)
     chat.delete_receipts_of(person.pk)
+    delete_export_of(person)
     services.record_audit(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
     _anonymise(person)
     return token
@@ -182,7 +187,8 @@ def _anonymise(person: User) -> None:
     person.name, person.email = _(FORMER_MEMBER), f"{person.pk.hex}@former.invalid"
     person.role, person.is_active, person.left_at = User.Role.MEMBER, False, timezone.now()
     person.theme = person.density = person.context_mode = person.default_model = ""
-    person.is_notified, person.detects_instructions, person.last_login = False, True, None
+    person.is_notified, person.last_login = False, None
+    person.detects_instructions = person.shows_presence = True
     person.epoch += 1
     person.set_unusable_password()
     person.save()

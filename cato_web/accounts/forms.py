@@ -14,6 +14,10 @@ from django.utils.translation import gettext_lazy
 
 from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import ApiToken, User
+from chat.llm import endpoint
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.endpoint_check import EndpointCheckError, check_endpoint
+from chat.views.api_key_field import ApiKeyForm
 from memory.api import clean_name, clean_text
 
 
@@ -70,7 +74,7 @@ class RegistrationForm(forms.Form):
         return check_new_password(password, person)
 
 
-class SetupForm(RegistrationForm):
+class SetupForm(ApiKeyForm, RegistrationForm):
     """The first account, and optionally the model endpoint."""
 
     model_from = forms.ChoiceField(
@@ -86,13 +90,41 @@ class SetupForm(RegistrationForm):
         assume_scheme="http",
         help_text=gettext_lazy("Any OpenAI-compatible address"),
     )
-    model = forms.CharField(label=gettext_lazy("Model"), required=False, max_length=120)
+    model = forms.CharField(
+        label=gettext_lazy("Model"),
+        required=False,
+        max_length=120,
+        help_text=gettext_lazy("Empty means the first one the endpoint lists."),
+    )
     api_key = forms.CharField(
         label=gettext_lazy("API key"),
         required=False,
         max_length=400,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )
+
+    def clean(self) -> dict[str, Any]:
+        """Check the model endpoint, unless it is skipped, once everything else is right."""
+        fields = super().clean()
+        if fields.get("model_from") != "endpoint":
+            self.errors.pop("api_key", None)
+        if self.errors or fields.get("model_from") != "endpoint":
+            return fields
+        if not fields["base_url"] and not fields["api_key"]:
+            self.add_error("base_url", _("Enter the address of the endpoint, or choose “Skip for now”."))
+        elif not fields["unchecked"]:
+            base_url = (fields["base_url"] or endpoint.OPENAI).rstrip("/")
+            try:
+                check_endpoint(ModelEndpoint(base_url, fields["api_key"], fields["model"]))
+            except EndpointCheckError as error:
+                self.can_save_unchecked = True
+                self.add_error(error.field, str(error))
+                advice = _(
+                    "No account was created yet, because the model cannot be used. Correct what is marked, "
+                    "or choose “Skip for now”. Enter the password and the API key again: they are not kept."
+                )
+                self.add_error(None, advice)
+        return fields
 
 
 class SignInForm(forms.Form):

@@ -1,4 +1,4 @@
-"""Users, one-time links, login sessions, API tokens, account deletions and the audit log."""
+"""Users, one-time links, login sessions, API tokens, account deletions, exports and the audit log."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
+from cato_web.accounts.acting_token import current_token_id
 from memory.models import Job
 
 
@@ -63,6 +64,9 @@ class User(AbstractBaseUser):
     )
     detects_instructions = models.BooleanField(
         default=True, help_text="detect standing instructions in the person's messages"
+    )
+    shows_presence = models.BooleanField(
+        default=True, help_text="show others when the person is viewing a thread, and the person the others"
     )
     joined_at = models.DateTimeField(auto_now_add=True)
     left_at = models.DateTimeField(null=True, help_text="when the account was deleted")
@@ -182,6 +186,22 @@ class ApiToken(models.Model):
         ordering = ["-created_at"]
 
 
+class IdempotencyKey(models.Model):
+    """A key that a client sent with a request, and what this request created; kept for a day.
+
+    Only ids are stored, so that a repeated request returns nothing that was forgotten since.
+    """
+
+    api_token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="idempotency_keys")
+    key = models.CharField(max_length=200)
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of the path and the content of the request")
+    object_ids = models.JSONField(default=list, help_text="ids of what the request created")
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["api_token", "key"], name="a_key_is_one_request")]
+
+
 class AccountDeletion(Job):
     """An account deletion: what the account contained, and the job that removes it.
 
@@ -196,6 +216,32 @@ class AccountDeletion(Job):
     threads = models.PositiveIntegerField()
     exchanges = models.PositiveIntegerField()
     documents = models.PositiveIntegerField()
+
+
+EXPORTS = "exports"  # the folder of archives
+
+
+class ExportJob(Job):
+    """The archive of a person's data: how far a worker is with it, and its file until it expires.
+
+    The file contains nothing that was forgotten later: it is deleted once its rows have another `fingerprint`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.OneToOneField(User, on_delete=models.PROTECT, related_name="+")
+    requested_at = models.DateTimeField()
+    selected_at = models.DateTimeField(null=True, help_text="the archive has the rows that existed at this time")
+    finished_at = models.DateTimeField(null=True)
+    total = models.PositiveIntegerField(null=True, help_text="number of entries, once counted")
+    read = models.PositiveIntegerField(default=0, help_text="number of entries in the archive until now")
+    file = models.FileField(upload_to=EXPORTS, max_length=120, blank=True)
+    size = models.PositiveBigIntegerField(default=0, help_text="bytes")
+    fingerprint = models.CharField(max_length=64, blank=True, help_text="of the rows of the archive")
+    is_outdated = models.BooleanField(default=False, help_text="its file was deleted because rows were forgotten")
+    is_check_due = models.BooleanField(default=False, help_text="something was forgotten since the last check")
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], condition=models.Q(state="pending"), name="export_due")]
 
 
 class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
@@ -237,6 +283,7 @@ class AuditEntry(models.Model):
         GROUP_LEFT = "group.left", _("left a group")
         GROUP_CREATED = "group.created", _("made a group")
         PASSWORD_LINK_CREATED = "password_link.created", _("made a password link")
+        TOKEN_AUTHORIZED = "token.authorized", _("connected an app")
         TOKEN_CREATED = "token.created", _("made a token")
         PERSON_MADE_ADMINISTRATOR = "person.made_administrator", _("made administrator")
         GROUP_MADE_MANAGER = "group.made_manager", _("made group manager")
@@ -260,6 +307,12 @@ class AuditEntry(models.Model):
     actor = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     action = models.CharField(max_length=40, choices=Action.choices)
     target = models.CharField(max_length=200)
+    # No foreign key: entries do not change when a token is revoked.
+    token_id = models.UUIDField(
+        null=True,
+        default=current_token_id,
+        help_text="the API token through which a program acted; it may have been revoked",
+    )
 
     objects = AuditEntryQuerySet.as_manager()
 

@@ -27,11 +27,8 @@ class TokenLimitError(CatoError):
 @transaction.atomic
 def create_token(person: User, *, name: str, scopes: Iterable[str], days: int | None) -> str:
     """Return a new token for `scopes`, which expires after `days` (None: never). Raises TokenLimitError."""
-    if person.api_tokens.count() >= MAX_TOKENS:
-        raise TokenLimitError(
-            _("You have %(count)s tokens. Revoke one that is no longer used first.") % {"count": MAX_TOKENS}
-        )
-    token = _PREFIX + secrets.token_urlsafe(32)
+    check_limit(person)
+    token = new_token()
     created = ApiToken.objects.create(
         person=person,
         name=name,
@@ -42,6 +39,19 @@ def create_token(person: User, *, name: str, scopes: Iterable[str], days: int | 
     )
     record_audit(person, AuditEntry.Action.TOKEN_CREATED, str(created.pk))
     return token
+
+
+def check_limit(person: User) -> None:
+    """Raise TokenLimitError if the user has the maximum number of tokens, those of connected apps included."""
+    if person.api_tokens.count() >= MAX_TOKENS:
+        raise TokenLimitError(
+            _("You have %(count)s tokens. Revoke one that is no longer used first.") % {"count": MAX_TOKENS}
+        )
+
+
+def new_token() -> str:
+    """Return a random token."""
+    return _PREFIX + secrets.token_urlsafe(32)
 
 
 @transaction.atomic

@@ -1,4 +1,4 @@
-"""All data of a user as a zip file, written while it is sent, in chunks."""
+"""All data of a user as a zip file, written in chunks."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from django.core.files import File
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Length
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from cato_web.accounts.export import rows as export_rows
+from cato_web.accounts.export.selection import Selection
 from cato_web.accounts.models import AuditEntry, User
-from chat import access
 from chat.export import to_json, to_markdown
-from chat.models import Attachment, ImportJob, Instruction, Thread, Turn
+from chat.models import ImportJob, Thread, Turn
 from chat.services import receipts_of
 from memory import api as memory
 from memory.api import (
     Chunk,
-    Document,
     DocumentVersion,
-    Exchange,
     Feedback,
+    ProgressCallback,
+    Record,
     Space,
-    SpaceIds,
     Supersession,
     excerpt,
     iterate_by_pk,
+    no_progress,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ _BATCH_SIZE = 200
 _ZIP64_SIZE = 1_000_000_000
 # Bytes of a turn with a long answer and its passages.
 _ESTIMATED_TURN_SIZE = 20_000
-_EXCLUDED_STAGES = (DocumentVersion.Stage.CANCELLED, DocumentVersion.Stage.REMOVED)
+# Bytes of a number of a vector as JSON, per byte as it is stored.
+_VECTOR_FACTOR = 6
 M = TypeVar("M", bound=Model)
 
 README = gettext_noop("""\
@@ -55,15 +57,17 @@ This is everything that this Cato keeps of one person. Times are ISO 8601 in UTC
 
 account.json        the account, its choices, where it is signed in, by which accounts elsewhere, and the names of
                     the tokens that let programs in
-threads/            each thread of this person as JSON, which Cato can import again, and as Markdown: what they said
-                    there, with the answers. *.branches.json holds what was edited or answered once more
+threads/            each thread of this person as JSON, which Cato can import again, with all versions of messages and
+                    answers, and as Markdown with the current ones: what they said there, with the answers
 said-elsewhere.jsonl  what they said in threads of others
 attachments/        the files that went with what they said; attachments.jsonl names the turns
 exchanges.jsonl     what memory keeps: of their own space all of it, of shared spaces what this person said
 notes.jsonl         the same, of what was written down by hand
+records.jsonl       the same, of what other programs stored here under ids of their own
 documents/          the originals that are kept, with what is known of each
 opinions.jsonl      what was pinned, and what was called not relevant
 instructions.jsonl  what this person wrote about how answers should always be, for them and for shared spaces
+prompts.jsonl       which prompts this person saved, for them and for shared spaces
 superseded.jsonl    which recalled messages were called superseded, and which on another subject
 receipts.jsonl      what this person forgot everywhere: ids and counts, without texts
 imports.jsonl       which files of conversations were taken in, and what became of each
@@ -112,13 +116,11 @@ there are left out, and what was recalled from there for answers elsewhere is on
 """)
 
 
-def stream_zip(person: User, *, by: User) -> Iterator[bytes]:
-    """Yield the archive for `by`; an administrator only gets readable and revealed spaces of another user."""
-    readable = memory.readable_space_ids(person.pk)
-    spaces = readable if by.pk == person.pk else readable & memory.admin_visible_space_ids(by.pk)
+def stream_zip(files: Iterable[ArchiveFile]) -> Iterator[bytes]:
+    """Yield a zip file of these files in chunks."""
     buffer = _StreamBuffer()
     with ZipFile(buffer, "w", ZIP_DEFLATED) as archive:
-        for entry in archive_files(person, spaces):
+        for entry in files:
             # Dates in zip files start in 1980.
             info = ZipInfo(entry.path, date_time=max(entry.at.astimezone(UTC).timetuple()[:6], (1980, 1, 1, 0, 0, 0)))
             info.compress_type = ZIP_DEFLATED
@@ -131,58 +133,76 @@ def stream_zip(person: User, *, by: User) -> Iterator[bytes]:
     yield buffer.drain()
 
 
-def archive_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
-    """Yield the files of the archive, limited to these spaces."""
-    now = timezone.now()
+def select_for(person: User, *, by: User) -> Selection:
+    """Return what an administrator gets of another person now: readable and revealed spaces."""
+    spaces = memory.readable_space_ids(person.pk) & memory.admin_visible_space_ids(by.pk)
+    return Selection(person, spaces, timezone.now())
+
+
+def count_entries(selection: Selection) -> int:
+    """Return how many messages, exchanges and files `archive_files` reports as progress."""
+    own_turns = selection.turns().filter(thread__owner_id=selection.person.pk)
+    rows = (own_turns, selection.exchanges(), selection.attachments(), selection.versions())
+    return sum(each.count() for each in rows)
+
+
+def archive_files(selection: Selection, *, progress: ProgressCallback = no_progress) -> Iterator[ArchiveFile]:
+    """Yield the files of the archive; `progress` counts "entries" while they are read."""
+    person, now = selection.person, selection.until
     yield ArchiveFile("README.txt", now, [_(README).encode()])
-    if left_out := memory.readable_space_ids(person.pk) - spaces:
+    if left_out := memory.readable_space_ids(person.pk) - selection.spaces:
         names = sorted(space.display_name for space in Space.objects.filter(pk__in=left_out))
         yield ArchiveFile("left-out.txt", now, [_(LEFT_OUT).encode(), *(f"- {name}\n".encode() for name in names)])
     yield ArchiveFile("account.json", now, [_json(export_rows.account(person)).encode()])
-    yield from _thread_files(person, spaces)
-    turns = _authored_turns(person, spaces)
-    yield ArchiveFile(
-        "said-elsewhere.jsonl", now, _lines(turns.exclude(thread__owner_id=person.pk), export_rows.of_turn)
-    )
-    yield from _attached_files(person, turns)
-    exchanges = _exchanges(person, spaces)
+    yield from _thread_files(selection, progress)
+    said_elsewhere = selection.turns().exclude(thread__owner_id=person.pk)
+    yield ArchiveFile("said-elsewhere.jsonl", now, _lines(said_elsewhere, export_rows.of_turn))
+    yield from _attached_files(selection, progress)
+    yield from _memory_files(selection, progress)
+    yield from _document_files(selection, progress)
+    for name, lines in (
+        ("opinions", _lines(_opinions(person), export_rows.of_opinion)),
+        ("instructions", _lines(selection.instructions(), export_rows.of_instruction)),
+        ("prompts", _lines(selection.prompts(), export_rows.of_prompt)),
+        ("superseded", _lines(_decisions(person), export_rows.of_supersession)),
+        ("receipts", _lines(receipts_of(person.pk), export_rows.of_receipt)),
+        ("imports", _lines(ImportJob.objects.filter(owner_id=person.pk), export_rows.of_import)),
+        ("reveals", _lines(memory.list_reveals(memory.personal_space(person.pk)), export_rows.of_reveal)),
+        ("audit", _lines(AuditEntry.objects.filter(actor=person), export_rows.of_audit)),
+    ):
+        yield ArchiveFile(f"{name}.jsonl", now, lines)
+
+
+def _memory_files(selection: Selection, progress: ProgressCallback) -> Iterator[ArchiveFile]:
+    now, exchanges = selection.until, selection.exchanges()
     size = 12 * (exchanges.aggregate(sum=Sum("size"))["sum"] or 0)
     is_note = Q(manual_entry=True) & ~Exists(Chunk.objects.filter(exchange=OuterRef("pk")))
-    yield ArchiveFile("exchanges.jsonl", now, _lines(exchanges.exclude(is_note), export_rows.of_exchange), size)
-    yield ArchiveFile("notes.jsonl", now, _lines(exchanges.filter(is_note), export_rows.of_exchange), size)
-    yield from _document_files(person, spaces)
-    yield ArchiveFile(
-        "opinions.jsonl", now, _lines(Feedback.objects.filter(person_id=person.pk), export_rows.of_opinion)
-    )
-    yield ArchiveFile("instructions.jsonl", now, _lines(_instructions(person, spaces), export_rows.of_instruction))
-    decisions = Supersession.objects.filter(person_id=person.pk)
-    yield ArchiveFile("superseded.jsonl", now, _lines(decisions, export_rows.of_supersession))
-    yield ArchiveFile("receipts.jsonl", now, _lines(receipts_of(person.pk), export_rows.of_receipt))
-    yield ArchiveFile("imports.jsonl", now, _lines(ImportJob.objects.filter(owner_id=person.pk), export_rows.of_import))
-    yield ArchiveFile(
-        "reveals.jsonl", now, _lines(memory.list_reveals(memory.personal_space(person.pk)), export_rows.of_reveal)
-    )
-    yield ArchiveFile("audit.jsonl", now, _lines(AuditEntry.objects.filter(actor=person), export_rows.of_audit))
+    said = exchanges.exclude(is_note).filter(record=None)
+    yield ArchiveFile("exchanges.jsonl", now, _lines(said, export_rows.of_exchange, progress), size)
+    notes = exchanges.filter(is_note)
+    yield ArchiveFile("notes.jsonl", now, _lines(notes, export_rows.of_exchange, progress), size)
+    records = Record.objects.filter(exchange__in=exchanges).select_related("exchange__space")
+    size += _VECTOR_FACTOR * (records.aggregate(sum=Sum(Length("vector")))["sum"] or 0)
+    yield ArchiveFile("records.jsonl", now, _lines(records, export_rows.of_record, progress), size)
 
 
-def _thread_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
-    threads = memory.in_spaces(access.readable_threads(person.pk), spaces).filter(owner_id=person.pk)
+def _thread_files(selection: Selection, progress: ProgressCallback) -> Iterator[ArchiveFile]:
+    threads, spaces = selection.threads(), selection.spaces
     for number, thread in enumerate((t for page in iterate_by_pk(threads, _BATCH_SIZE) for t in page), start=1):
         thread.title = _title(thread)
         path = f"threads/{number:05d} {_safe_name(thread.title)[:60].strip()}"
-        # Threads of shared spaces contain turns of others, which are left out.
-        turns = thread.turns.select_related("author").filter(author_id=person.pk)
-        at, active, inactive = (
-            thread.last_message_at,
-            turns.filter(is_on_active_branch=True),
-            turns.filter(is_on_active_branch=False),
-        )
+        turns = selection.turns_of(thread).select_related("author")
+        at, active = thread.last_message_at, turns.filter(is_on_active_branch=True)
         size = turns.count() * _ESTIMATED_TURN_SIZE
-        yield ArchiveFile(f"{path}.json", at, _encode(to_json(thread, _unforgotten(active), spaces=spaces)), size)
+        said = _counted(_unforgotten(turns), progress)
+        yield ArchiveFile(f"{path}.json", at, _encode(to_json(thread, said, spaces=spaces)), size)
         yield ArchiveFile(f"{path}.md", at, _encode(to_markdown(thread, _unforgotten(active), spaces=spaces)), size)
-        if inactive.exists():
-            others = to_json(thread, _unforgotten(inactive), spaces=spaces)
-            yield ArchiveFile(f"{path}.branches.json", at, _encode(others), size)
+
+
+def _counted(rows: Iterable[M], progress: ProgressCallback) -> Iterator[M]:
+    for row in rows:
+        progress("entries", 1)
+        yield row
 
 
 def _title(thread: Thread) -> str:
@@ -206,63 +226,44 @@ def _unforgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
         page = list(turns.filter(position__gt=page[-1].position).order_by("position")[:_BATCH_SIZE])
 
 
-def _authored_turns(person: User, spaces: SpaceIds) -> QuerySet[Turn]:
-    """Return the user's turns in these spaces, without forgotten ones."""
-    forgotten = Exchange.objects.exclude(forgotten_at=None)
-    rows: QuerySet[Turn] = Turn.objects.filter(
-        author_id=person.pk, thread__in=memory.in_spaces(access.readable_threads(person.pk), spaces)
-    )
-    for effective_exchange_id in ("exchange_id", "copied_exchange_id"):
-        rows = rows.filter(~Exists(forgotten.filter(pk=OuterRef(effective_exchange_id))))
-    return rows
-
-
-def _attached_files(person: User, turns: QuerySet[Turn]) -> Iterator[ArchiveFile]:
-    attachments = Attachment.objects.filter(owner_id=person.pk, turns__in=turns).distinct()
-    entries = []
-    rows = (row for page in iterate_by_pk(attachments, _BATCH_SIZE) for row in page)
+def _attached_files(selection: Selection, progress: ProgressCallback) -> Iterator[ArchiveFile]:
+    entries, turns = [], selection.turns()
+    rows = (row for page in iterate_by_pk(selection.attachments(), _BATCH_SIZE) for row in page)
     for number, row in enumerate(rows, start=1):
         path = f"attachments/{number:05d} {_safe_name(row.name)}"
         turn_ids = list(turns.filter(attachments=row).values_list("id", flat=True))
         exists = row.file.storage.exists(row.file.name or "")
-        entries.append({"file": path if exists else None, "media_type": row.media_type, "turn_ids": turn_ids})
+        entry = {"id": row.id, "name": row.name, "file": path if exists else None}
+        entries.append(entry | {"media_type": row.media_type, "turn_ids": turn_ids})
         if exists:
             yield ArchiveFile(path, row.created_at, _read_file(row.file), row.file.size)
-    yield ArchiveFile("attachments.jsonl", timezone.now(), [f"{_json(entry)}\n".encode() for entry in entries])
+        progress("entries", 1)
+    lines = [f"{_json(entry)}\n".encode() for entry in entries]
+    yield ArchiveFile("attachments.jsonl", selection.until, lines)
 
 
-def _exchanges(person: User, spaces: SpaceIds) -> QuerySet[Exchange]:
-    condition = Q(space=memory.personal_space(person.pk)) | Q(owner_id=person.pk)
-    rows: QuerySet[Exchange] = Exchange.objects.findable().filter(condition).select_related("space")
-    return memory.in_spaces(rows, spaces)
+def _opinions(person: User) -> QuerySet[Feedback]:
+    return Feedback.objects.filter(person_id=person.pk).select_related("exchange")
 
 
-def _instructions(person: User, spaces: SpaceIds) -> QuerySet[Instruction]:
-    """Return the instructions in the personal space, and those that the user wrote for other spaces."""
-    condition = Q(space=memory.personal_space(person.pk)) | Q(author_id=person.pk)
-    rows: QuerySet[Instruction] = Instruction.objects.present().filter(condition).select_related("space")
-    return memory.in_spaces(rows, spaces)
+def _decisions(person: User) -> QuerySet[Supersession]:
+    return Supersession.objects.filter(person_id=person.pk).select_related("later", "earlier")
 
 
-def _document_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
-    own = memory.personal_space(person.pk)
-    documents = Document.objects.filter(Q(space=own) | Q(owner_id=person.pk), forgotten_at=None)
-    rows = memory.in_spaces(documents, spaces)
-    for number, document in enumerate((d for page in iterate_by_pk(rows, _BATCH_SIZE) for d in page), start=1):
-        versions = document.versions.filter(removed_at=None).exclude(stage__in=_EXCLUDED_STAGES).order_by("number")
-        if document.space_id != own.pk:
-            versions = versions.filter(uploaded_by_id=person.pk)
+def _document_files(selection: Selection, progress: ProgressCallback) -> Iterator[ArchiveFile]:
+    documents = (d for page in iterate_by_pk(selection.documents(), _BATCH_SIZE) for d in page)
+    for number, document in enumerate(documents, start=1):
         name = _safe_name(PurePosixPath(document.name).name)
         folder = f"documents/{number:05d} {PurePosixPath(name).stem[:60].strip()}"
-        stored = [version for version in versions if version.original and _has_original(version)]
-        for version in stored:
+        entries = []
+        for version in selection.versions().filter(document=document).order_by("number"):
             path = f"{folder}/version {version.number}/{name}"
-            yield ArchiveFile(path, version.created_at, _read_file(version.original), version.size)
-        entry = export_rows.of_document(document) | {
-            "versions": [
-                export_rows.of_version(version) | {"original_is_here": version in stored} for version in versions
-            ]
-        }
+            exists = bool(version.original) and _has_original(version)
+            entries.append(export_rows.of_version(version) | {"file": path if exists else None})
+            if exists:
+                yield ArchiveFile(path, version.created_at, _read_file(version.original), version.size)
+            progress("entries", 1)
+        entry = export_rows.of_document(document) | {"versions": entries}
         yield ArchiveFile(f"{folder}/about.json", document.created_at, [_json(entry).encode()])
 
 
@@ -270,9 +271,12 @@ def _has_original(version: DocumentVersion) -> bool:
     return bool(version.original.storage.exists(version.original.name or ""))
 
 
-def _lines(rows: QuerySet[M], fields: Callable[[M], dict[str, object]]) -> Iterator[bytes]:
+def _lines(
+    rows: QuerySet[M], fields: Callable[[M], dict[str, object]], progress: ProgressCallback = no_progress
+) -> Iterator[bytes]:
     for page in iterate_by_pk(rows, _BATCH_SIZE):
         yield "".join(f"{_json(fields(row))}\n" for row in page).encode()
+        progress("entries", len(page))
 
 
 def _read_file(file: File[bytes]) -> Iterator[bytes]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
-from chat.models import ImportJob, Instruction, Receipt, Turn
-from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal, Supersession
+from chat.models import ImportJob, Instruction, Receipt, SavedPrompt, Turn
+from memory.api import Document, DocumentVersion, Exchange, Feedback, Record, Reveal, Supersession
 
 
 def account(person: User) -> dict[str, object]:
@@ -14,7 +16,7 @@ def account(person: User) -> dict[str, object]:
     active_sessions = login_sessions.active_sessions(person).values("browser", "since", "last_seen_at")
     identities = person.identities.order_by("id").values("issuer", "subject", "since")
     tokens = person.api_tokens.values("name", "scopes", "prefix", "created_at", "used_at", "expires_at")
-    fields = {name: getattr(person, name) for name in (*names, "is_notified", "detects_instructions")}
+    fields = {name: getattr(person, name) for name in (*names, "is_notified", "detects_instructions", "shows_presence")}
     return fields | {"login_sessions": list(active_sessions), "identities": list(identities), "tokens": list(tokens)}
 
 
@@ -35,6 +37,12 @@ def of_exchange(exchange: Exchange) -> dict[str, object]:
     return {name: getattr(exchange, name) for name in names} | {"space": space}
 
 
+def of_record(record: Record) -> dict[str, object]:
+    """Return the fields of a record: its exchange, the id by which its program knows it, and its own vector, if any."""
+    vector = None if record.vector is None else np.frombuffer(bytes(record.vector), dtype="<f4").tolist()
+    return of_exchange(record.exchange) | {"record": record.name, "vector": vector}
+
+
 def of_document(document: Document) -> dict[str, object]:
     """Return the fields of a document."""
     return {name: getattr(document, name) for name in ("id", "name", "source", "metadata", "created_at")}
@@ -48,7 +56,8 @@ def of_version(version: DocumentVersion) -> dict[str, object]:
 
 def of_opinion(opinion: Feedback) -> dict[str, object]:
     """Return the fields of feedback."""
-    return {"exchange_id": opinion.exchange_id, "opinion": opinion.kind, "at": opinion.at}
+    turn_id = opinion.exchange.turn_id
+    return {"exchange_id": opinion.exchange_id, "turn_id": turn_id, "opinion": opinion.kind, "at": opinion.at}
 
 
 def of_instruction(instruction: Instruction) -> dict[str, object]:
@@ -57,10 +66,17 @@ def of_instruction(instruction: Instruction) -> dict[str, object]:
     return {name: getattr(instruction, name) for name in names} | {"space": instruction.space.display_name}
 
 
+def of_prompt(prompt: SavedPrompt) -> dict[str, object]:
+    """Return the fields of a saved prompt."""
+    names = ("id", "name", "text", "created_at", "edited_at")
+    return {name: getattr(prompt, name) for name in names} | {"space": prompt.space.display_name}
+
+
 def of_supersession(decision: Supersession) -> dict[str, object]:
     """Return the fields of a decision about two messages on one subject."""
     names = ("later_id", "earlier_id", "is_confirmed", "at")
-    return {name: getattr(decision, name) for name in names}
+    turn_ids = {"later_turn_id": decision.later.turn_id, "earlier_turn_id": decision.earlier.turn_id}
+    return {name: getattr(decision, name) for name in names} | turn_ids
 
 
 def of_receipt(receipt: Receipt) -> dict[str, object]:
@@ -73,7 +89,7 @@ def of_import(row: ImportJob) -> dict[str, object]:
     """Return the fields of an import job."""
     names = (
         "id", "name", "created_at", "finished_at", "cancelled_at", "found", "imported", "already_there", "turns",
-        "skipped_count", "skipped", "left_out",
+        "skipped_count", "skipped", "left_out", "not_imported",
     )  # fmt: skip
     return {name: getattr(row, name) for name in names}
 
@@ -85,4 +101,4 @@ def of_reveal(reveal: Reveal) -> dict[str, object]:
 
 def of_audit(entry: AuditEntry) -> dict[str, object]:
     """Return the fields of an audit entry."""
-    return {"at": entry.at, "action": entry.action, "target": entry.target}
+    return {"at": entry.at, "action": entry.action, "target": entry.target, "token_id": entry.token_id}

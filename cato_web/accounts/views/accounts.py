@@ -1,16 +1,14 @@
-"""The settings page: preferences, password, login sessions, API tokens and data export."""
+"""The settings page: preferences, password, login sessions and API tokens."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,11 +16,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import login_sessions, model_choices, openid, services
-from cato_web.accounts.export import archive
 from cato_web.accounts.forms import PasswordForm, PreferencesForm, TokenForm
 from cato_web.accounts.groups import groups_of
-from cato_web.accounts.models import ApiToken, AuditEntry, User
+from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.oauth.addresses import host_of
 from memory import api as memory
 from memory.api import parse_uuid
 
@@ -42,12 +40,13 @@ class LoginSessionRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """An API token; `scopes` are its scope labels."""
+    """An API token; `scopes` are its scope labels, and `host` is where the app is to which it belongs, if to any."""
 
     id: uuid.UUID
     name: str
     scopes: str
     prefix: str
+    host: str
     created_at: datetime
     used_at: datetime | None
     expires_at: datetime | None
@@ -101,6 +100,16 @@ def set_notifications(request: AuthenticatedRequest) -> HttpResponse:
     return redirect("settings")
 
 
+@require_POST
+def set_presence(request: AuthenticatedRequest) -> HttpResponse:
+    """Show others when this person is viewing a thread, and this person the others, or neither."""
+    request.user.shows_presence = request.POST.get("show") == "yes"
+    request.user.save(update_fields=["shows_presence"])
+    text = _("Others see when you are viewing a thread.") if request.user.shows_presence else _("You are not shown.")
+    messages.success(request, text)
+    return redirect("settings")
+
+
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def password(request: AuthenticatedRequest) -> HttpResponse:
@@ -136,29 +145,6 @@ def revoke_login_session(request: AuthenticatedRequest) -> HttpResponse:
     return redirect("settings")
 
 
-@require_POST
-def export_my_data(request: AuthenticatedRequest) -> StreamingHttpResponse:
-    """Stream a zip file of all data of the user."""
-    services.record_audit(request.user, AuditEntry.Action.ACCOUNT_EXPORTED, str(request.user.pk))
-    return archive_response(request.user, by=request.user)
-
-
-def archive_response(person: User, *, by: User) -> StreamingHttpResponse:
-    """Stream the archive of a user as `by` may see it; the caller has checked the permission."""
-    response = StreamingHttpResponse(
-        _iterate_in_thread(archive.stream_zip(person, by=by)), content_type="application/zip"
-    )
-    response["Content-Disposition"] = f'attachment; filename="cato-{timezone.now():%Y-%m-%d}.zip"'
-    return response
-
-
-async def _iterate_in_thread(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks, each produced in a thread after the previous one was sent."""
-    next_chunk = sync_to_async(lambda: next(chunks, None))
-    while (chunk := await next_chunk()) is not None:
-        yield chunk
-
-
 def _session_rows(request: AuthenticatedRequest) -> list[LoginSessionRow]:
     this = request.session.session_key
     rows = [
@@ -169,21 +155,25 @@ def _session_rows(request: AuthenticatedRequest) -> list[LoginSessionRow]:
 
 
 def _token_rows(person: User) -> list[TokenRow]:
-    """Return the user's tokens, newest first, including expired ones."""
-    now = timezone.now()
-    return [
-        TokenRow(
-            id=token.pk,
-            name=token.name,
-            scopes=_scope_labels(token.scopes),
-            prefix=token.prefix,
-            created_at=token.created_at,
-            used_at=token.used_at,
-            expires_at=token.expires_at,
-            is_over=token.expires_at is not None and token.expires_at <= now,
-        )
-        for token in person.api_tokens.all()
-    ]
+    """Return the user's tokens and connected apps, newest first, including expired ones."""
+    tokens = person.api_tokens.exclude(oauth_grant__isnull=False, oauth_grant__redeemed_at=None)
+    return [_token_row(token) for token in tokens.select_related("oauth_grant")]
+
+
+def _token_row(token: ApiToken) -> TokenRow:
+    grant = getattr(token, "oauth_grant", None)
+    expires_at = token.expires_at if grant is None else grant.refresh_expires_at
+    return TokenRow(
+        id=token.pk,
+        name=token.name,
+        scopes=_scope_labels(token.scopes),
+        prefix=token.prefix,
+        host="" if grant is None else host_of(grant.redirect_uri),
+        created_at=token.created_at,
+        used_at=token.used_at,
+        expires_at=expires_at,
+        is_over=expires_at is not None and expires_at <= timezone.now(),
+    )
 
 
 def _scope_labels(scopes: list[str]) -> str:

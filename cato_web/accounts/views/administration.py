@@ -15,10 +15,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import services
+from cato_web.accounts.export import archive
+from cato_web.accounts.export.responses import zip_response
 from cato_web.accounts.forms import InvitationForm
 from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from cato_web.accounts.views import AuthenticatedRequest
-from cato_web.accounts.views.accounts import archive_response
 from memory import api as memory
 from memory.api import admin_required
 
@@ -27,6 +28,7 @@ from memory.api import admin_required
 class PersonRow:
     """A user with the URLs of their actions."""
 
+    id: uuid.UUID
     name: str
     email: str
     role: str
@@ -74,7 +76,8 @@ def export(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpResponseB
         messages.error(request, sentence % {"name": person.name})
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
     services.record_audit(request.user, AuditEntry.Action.PERSON_EXPORTED, str(person.pk))
-    return archive_response(person, by=request.user)
+    # Sent while it is written: access to a space can end, so nothing of it is stored for later.
+    return zip_response(archive.stream_zip(archive.archive_files(archive.select_for(person, by=request.user))))
 
 
 @admin_required
@@ -127,6 +130,7 @@ def _page(
 ) -> HttpResponse:
     rows = [
         PersonRow(
+            id=p.pk,
             name=p.name,
             email=p.email,
             role=p.get_role_display(),

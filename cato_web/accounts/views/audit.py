@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,27 +9,28 @@ from datetime import datetime
 import django_filters as filters
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.template.defaultfilters import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
+from cato_web.accounts.audit_targets import TargetPart, target_parts, token_texts
 from cato_web.accounts.models import AuditEntry, User
-from memory.api import DATE_INPUT, Space, admin_required, space_label
+from memory.api import DATE_INPUT, PageRequest, admin_required
 
 _PAGE = 100
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """An audit entry with current names instead of ids."""
+    """An audit entry with current names instead of ids; `token`: the API token through which a program acted."""
 
     at: datetime
     actor: str
     action: str
-    target: str
+    target: list[TargetPart]
+    token: str
 
 
 def _actions() -> list[tuple[str, str]]:
@@ -66,29 +66,26 @@ class AuditSelection(filters.FilterSet):  # type: ignore[misc]
 
 @admin_required
 @require_GET
-def audit(request: HttpRequest) -> HttpResponse:
+def audit(request: PageRequest) -> HttpResponse:
     """Show the filtered entries, newest first."""
     entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("actor").order_by("-at", "-pk")
     selection = AuditSelection(request.GET, entries)
     page = Paginator(selection.qs, _PAGE).get_page(request.GET.get("page"))
-    context = {"section": "admin", "tab": "audit", "selection": selection, "page": page, "rows": _rows(list(page))}
+    rows = _rows(list(page), request.user.pk)
+    context = {"section": "admin", "tab": "audit", "selection": selection, "page": page, "rows": rows}
     return render(request, "people/admin_audit.html", context)
 
 
-def _rows(entries: list[AuditEntry]) -> list[AuditRow]:
-    names = _names({uuid.UUID(found) for entry in entries for found in _ID.findall(entry.target)})
+def _rows(entries: list[AuditEntry], viewer_id: uuid.UUID) -> list[AuditRow]:
     return [
         AuditRow(
             at=entry.at,
             actor=str(entry.actor) if entry.actor else "Cato",
             action=entry.get_action_display(),
-            target=_ID.sub(lambda found: names.get(uuid.UUID(found[0]), found[0]), entry.target),
+            target=parts,
+            token=token,
         )
-        for entry in entries
+        for entry, parts, token in zip(
+            entries, target_parts(entries, viewer_id), token_texts(entries, viewer_id), strict=True
+        )
     ]
-
-
-def _names(ids: set[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Map the ids of users and spaces to their current names."""
-    people = {person.pk: person.name for person in User.objects.filter(pk__in=ids)}
-    return people | {space.pk: space_label(space) for space in Space.objects.filter(pk__in=ids).select_related("owner")}
