@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import importlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -14,13 +15,13 @@ from django.utils.translation import gettext as _
 
 from cato_web.api_auth import Principal, authenticate_header
 from cato_web.errors import RETRY_AFTER, status_of
-from cato_web.mcp.tools import Caller
+from cato_web.mcp.caller import Caller
 from cato_web.middleware import is_same_origin
+from cato_web.oauth import addresses
 from chat.executors import run_in_db_thread
 from memory.api import CatoError
 
 PATHS = ("/mcp", "/mcp/")
-_CHALLENGE = (b"www-authenticate", b"Bearer")
 
 
 class HttpError(Exception):
@@ -48,7 +49,8 @@ class McpApp:
             return
         # Loading takes half a second, and memory that processes without MCP clients save.
         server = await asyncio.to_thread(importlib.import_module, "cato_web.mcp.server")
-        server.caller.set(Caller(principal.person.pk, principal.person.is_administrator, principal.scopes))
+        person = principal.person
+        server.caller.set(Caller(person.pk, person.is_administrator, principal.scopes, principal.token_id))
         manager = await asyncio.shield(self._ensure_started(server))
         await manager.handle_request(scope, receive, send)
 
@@ -87,18 +89,27 @@ async def _authenticate(scope: dict[str, Any]) -> Principal:
         raise HttpError(403, _("Cross-origin requests are not allowed."))
     if b"authorization" not in headers:
         message = _("This needs a token: make one in Cato's settings and give it to your program.")
-        raise HttpError(401, message, _CHALLENGE)
+        raise HttpError(401, message, _challenge(scope["scheme"], headers))
     try:
-        principal = await run_in_db_thread(authenticate_header, headers[b"authorization"])
+        principal = await run_in_db_thread(authenticate_header, headers[b"authorization"], accepts_connected_apps=True)
     except CatoError as error:
         status, _code = status_of(error)
-        extra_headers = [(_CHALLENGE[0], b'Bearer error="invalid_token"')] if status == 401 else []
+        extra_headers = [_challenge(scope["scheme"], headers, "invalid_token")] if status == 401 else []
         if status in RETRY_AFTER:
             extra_headers.append((b"retry-after", RETRY_AFTER[status].encode()))
         raise HttpError(status, str(error), *extra_headers) from error
     if scope["method"] != "POST":
         raise HttpError(405, _("Stateless endpoint: only POST is supported."), (b"allow", b"POST"))
     return principal
+
+
+def _challenge(scheme: str, headers: Mapping[bytes, str], error: str = "") -> tuple[bytes, bytes]:
+    """Return the header that says how to authenticate, and where apps without a token begin to connect."""
+    address = addresses.origin(scheme, headers.get(b"host", ""))
+    fields = [f'error="{error}"'] if error else []
+    if addresses.is_offered_at(address):
+        fields.append(f'resource_metadata="{address}{addresses.METADATA_PATH}{addresses.RESOURCE_PATH}"')
+    return b"www-authenticate", f"Bearer {', '.join(fields)}".strip().encode()
 
 
 async def _send_error(send: Any, error: HttpError) -> None:

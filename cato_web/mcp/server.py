@@ -1,4 +1,4 @@
-"""The MCP server and its tools. The only module that imports the package `mcp`, which is heavy."""
+"""The MCP server: tools, resources and prompts. The package `mcp` is heavy, so the first request loads this module."""
 
 from __future__ import annotations
 
@@ -6,111 +6,190 @@ import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import ToolAnnotations
-from pydantic import Field
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel, ValidationError
 
+from cato_web import VERSION
+from cato_web.accounts.acting_token import separate_actor
 from cato_web.api_auth import require_scope
-from cato_web.mcp import tools
-from cato_web.mcp.tools import AddResult, Caller, ForgetResult, SearchResult, ThreadResult
+from cato_web.mcp import resources
+from cato_web.mcp.caller import UNTRUSTED_NOTE, Caller
+from cato_web.mcp.results import AnswerResult
+from cato_web.mcp.tools import TOOLS, Tool, wait_for_answer
 from chat.executors import run_in_recall_thread
-from memory.api import MAX_RESULTS, CatoError
+from chat.search.arguments import describe_error
+from memory.api import CatoError, NotFoundError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _INSTRUCTIONS = (
     "Cato is a team's memory: its conversations with models, its notes and its documents. Search it before you answer "
-    "that you do not know something about the team, and name your source. " + tools.UNTRUSTED_NOTE
+    "that you do not know something about the team, and name your source. " + UNTRUSTED_NOTE
 )
+_MARKDOWN = "text/markdown"
 caller: contextvars.ContextVar[Caller] = contextvars.ContextVar("caller")
 
-SpaceName = Annotated[
-    str | None, Field(description='name of a group, "own" or "team"; for the default, see the description of the tool')
-]
 
-
-async def search_memory(
-    query: Annotated[str, Field(description="keywords or a question")],
-    k: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="maximum number of results")] = 5,
-    space: SpaceName = None,
-) -> SearchResult:
-    """Search conversations, notes and documents by meaning and by keywords.
-
-    Searches everything that the user can read, or one space. Each result names its time, author, thread or document,
-    and who can read it. Results that are not relevant are marked, not omitted.
-    """
-    return await _call_tool("read", tools.search_memory, query, k, space)
-
-
-async def get_thread(
-    thread_id: Annotated[str, Field(description="id of a conversation, from search_memory")],
-    last: Annotated[int, Field(ge=1, le=tools.MAX_TURNS, description="number of turns, from the end")] = 50,
-) -> ThreadResult:
-    """Read the last turns of a conversation, oldest first, each with its author and time."""
-    return await _call_tool("read", tools.get_thread, thread_id, last)
-
-
-async def add_memory(
-    text: Annotated[str, Field(description="the text, understandable without its context")],
-    space: SpaceName = None,
-) -> AddResult:
-    """Store a text in memory, so that it is recalled in the user's conversations and found by search.
-
-    It is stored in the user's personal space, which nobody else can read, or in the named group or team.
-    """
-    return await _call_tool("write", tools.add_memory, text, space)
-
-
-async def forget_memory(
-    exchange_id: Annotated[str, Field(description="id of an exchange, from search_memory")],
-) -> ForgetResult:
-    """Forget one exchange permanently: nobody can find or recall it any more. Ask the user first."""
-    return await _call_tool("write", tools.forget_memory, exchange_id)
-
-
-def server() -> MCPServer[Any]:
-    """Create the server with its tools; the caller is in `caller`."""
-    server_app: MCPServer[Any] = MCPServer(
-        "cato", title="Cato", instructions=_INSTRUCTIONS, log_level="WARNING", subscriptions=False
+def server() -> Server[Any]:
+    """Create the server; the caller is in `caller`."""
+    return Server(
+        "cato",
+        version=VERSION,
+        title="Cato",
+        instructions=_INSTRUCTIONS,
+        get_tool_input_schema=_input_schema,
+        on_list_tools=_list_tools,
+        on_call_tool=_call_tool,
+        on_list_resources=_list_resources,
+        on_list_resource_templates=_list_resource_templates,
+        on_read_resource=_read_resource,
+        on_list_prompts=_list_prompts,
+        on_get_prompt=_get_prompt,
     )
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    server_app.add_tool(search_memory, title="Search memory", annotations=reads)
-    server_app.add_tool(get_thread, title="Read a conversation", annotations=reads)
-    adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-    server_app.add_tool(add_memory, title="Remember", annotations=adds)
-    forgets = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
-    server_app.add_tool(forget_memory, title="Forget", annotations=forgets)
-    return server_app
 
 
 @asynccontextmanager
 async def over_http() -> AsyncIterator[StreamableHTTPSessionManager]:
     """Run the server for HTTP. It is stateless, so any process can handle any request."""
-    server_app = server()
     # `cato_web.mcp.asgi` has checked host and origin.
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    server_app.streamable_http_app(json_response=True, stateless_http=True, transport_security=unchecked)
-    async with server_app.session_manager.run():
-        yield server_app.session_manager
+    manager = StreamableHTTPSessionManager(server(), json_response=True, stateless=True, security_settings=unchecked)
+    async with manager.run():
+        yield manager
 
 
 def over_stdio(by: Caller) -> None:
     """Serve on standard input and output until the input ends."""
     caller.set(by)
-    asyncio.run(server().run_stdio_async())
+    asyncio.run(_run_stdio())
 
 
-async def _call_tool(scope: str, tool: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Check the scope and run the tool in a thread. Raises ToolError."""
+async def _run_stdio() -> None:
+    app = server()
+    async with stdio_server() as (reader, writer):
+        await app.run(reader, writer, app.create_initialization_options())
+
+
+async def _list_tools(context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    """List the tools that the caller's scopes allow."""
+    scopes = caller.get().scopes
+    return types.ListToolsResult(tools=[_tool(name, tool) for name, tool in TOOLS.items() if tool.scope in scopes])
+
+
+def _tool(name: str, tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=name,
+        title=tool.title,
+        description="\n\n".join(
+            " ".join(paragraph.split()) for paragraph in (tool.arguments.__doc__ or "").split("\n\n")
+        ),
+        input_schema=_schema(tool.arguments),
+        output_schema=tool.result.model_json_schema(mode="serialization"),
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=not tool.changes,
+            destructive_hint=tool.destroys,
+            idempotent_hint=tool.is_idempotent or not tool.changes,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of the arguments, without the description, which the tool has."""
+    return {key: value for key, value in arguments.model_json_schema().items() if key not in ("title", "description")}
+
+
+def _input_schema(name: str) -> dict[str, Any] | None:
+    return _schema(TOOLS[name].arguments) if name in TOOLS else None
+
+
+async def _call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    by, tool = caller.get(), TOOLS.get(params.name)
+    if tool is None:
+        raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:60]}.")
+    try:
+        require_scope(by.scopes, tool.scope)
+        arguments = tool.arguments.model_validate(params.arguments or {})
+        result = await run_in_recall_thread(_run_tool, tool, by, arguments)
+        if isinstance(result, AnswerResult):
+            result = await wait_for_answer(by, result, run_in_recall_thread)
+    except ValidationError as error:
+        return _failure(describe_error(error, tool.arguments))
+    except CatoError as error:
+        return _failure(str(error))
+    return types.CallToolResult(
+        content=[types.TextContent(text=result.model_dump_json())], structured_content=result.model_dump(mode="json")
+    )
+
+
+def _run_tool(tool: Tool, by: Caller, arguments: BaseModel) -> BaseModel:
+    with separate_actor(by.token_id):
+        return tool.run(by, arguments)
+
+
+def _failure(message: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
+
+
+async def _list_resources(context: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    entries, after = await _read(resources.list_resources, params.cursor if params else None)
+    found = [
+        types.Resource(uri=row.uri, name=row.title, title=row.title, description=row.description, mime_type=_MARKDOWN)
+        for row in entries
+    ]
+    return types.ListResourcesResult(resources=found, next_cursor=after)
+
+
+async def _list_resource_templates(
+    context: Any, params: types.PaginatedRequestParams | None
+) -> types.ListResourceTemplatesResult:
+    kinds = (("thread", "Conversation", resources.THREAD_URI), ("document", "Document", resources.DOCUMENT_URI))
+    templates = [
+        types.ResourceTemplate(name=name, title=title, uri_template=f"{uri}{{id}}", mime_type=_MARKDOWN)
+        for name, title, uri in kinds
+    ]
+    return types.ListResourceTemplatesResult(resource_templates=templates)
+
+
+async def _read_resource(context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    text = await _read(resources.read_resource, params.uri)
+    return types.ReadResourceResult(
+        contents=[types.TextResourceContents(uri=params.uri, mime_type=_MARKDOWN, text=text)]
+    )
+
+
+async def _list_prompts(context: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    entries, after = await _read(resources.list_prompts, params.cursor if params else None)
+    argument = types.PromptArgument(name="text", description="What follows the prompt.", required=False)
+    prompts = [types.Prompt(name=row.name, description=row.description, arguments=[argument]) for row in entries]
+    return types.ListPromptsResult(prompts=prompts, next_cursor=after)
+
+
+async def _get_prompt(context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    arguments = params.arguments or {}
+    if unknown := sorted(arguments.keys() - {"text"}):
+        raise MCPError(types.INVALID_PARAMS, f"There is no argument {unknown[0][:60]}; use text.")
+    text = await _read(resources.get_prompt, params.name, arguments.get("text", ""))
+    message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+    return types.GetPromptResult(messages=[message])
+
+
+async def _read(call: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a function that reads in a thread. Raises MCPError, also without the scope to read."""
     by = caller.get()
     try:
-        require_scope(by.scopes, scope)
-        return await run_in_recall_thread(tool, by, *args, **kwargs)
+        require_scope(by.scopes, "read")
+        return await run_in_recall_thread(call, by, *args, **kwargs)
+    except NotFoundError as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from error
     except CatoError as error:
-        raise ToolError(str(error)) from error
+        raise MCPError(types.INVALID_REQUEST, str(error)) from error
