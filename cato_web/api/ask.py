@@ -5,40 +5,38 @@ The database is used before and after the answer; no connection is held while it
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
 
+from django.core.files.base import ContentFile
 from django.db import connection
 from django.http import StreamingHttpResponse
-from ninja import Header, Router
+from django.utils.translation import gettext as _
+from ninja import Router
 from pydantic import BaseModel
 
-from cato_web.api import schemas, serializers
+from cato_web.api import serializers, thread_schemas
 from cato_web.api.auth import ASK, ApiRequest, current_user, resolve_space
 from cato_web.api.errors import FIND, responses
-from cato_web.api.fields import Text
-from chat import access, services
+from cato_web.api.fields import Key
+from cato_web.idempotency import check_key
+from chat import access, attachments, services
 from chat.answers import runner
 from chat.answers.tail import tail_answer
 from chat.executors import run_in_db_thread
+from chat.llm import endpoint
+from chat.llm.model_list import read_model_list
 from chat.models import Thread, Turn
 from chat.services import ApiOrigin
-from memory.api import NotFoundError, count_message
+from memory.api import InvalidInputError, NotFoundError, count_message
 
 router = Router(tags=["asking"])
-Key = Annotated[
-    Text | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        description="Repeating a request with the same key returns the same turn.",
-    ),
-]
+_DEFAULT_MODEL = "cato"  # as /v1 calls the thread's model
 _EVENT_DESCRIPTION = (
     "With `stream`: `turn` with the new turn, `delta` with `text` for each part of the answer, `error` if it failed, "
     "and `done` with the complete turn, its state, usage and sources. The data of each event is JSON."
@@ -55,34 +53,57 @@ _STREAM_RESPONSE = {"responses": {200: {"content": {"text/event-stream": {"schem
 @router.post(
     "/threads/{uuid:thread_id}/ask",
     auth=ASK,
-    response=responses(schemas.Turn, *FIND, 409),
+    response=responses(thread_schemas.Turn, *FIND, 409),
     openapi_extra=_STREAM_RESPONSE,
 )
 def ask(
-    request: ApiRequest, thread_id: uuid.UUID, body: schemas.AskRequest, idempotency_key: Key = None
+    request: ApiRequest, thread_id: uuid.UUID, body: thread_schemas.AskRequest, idempotency_key: Key = None
 ) -> StreamingHttpResponse:
     """Post a message in a thread. A failed answer has `state` failed and an `error`; the message is kept."""
     return _post_message(request, body, idempotency_key, access.get_thread(current_user(request).pk, thread_id))
 
 
-@router.post("/ask", auth=ASK, response=responses(schemas.Turn, *FIND, 409), openapi_extra=_STREAM_RESPONSE)
+@router.post("/ask", auth=ASK, response=responses(thread_schemas.Turn, *FIND, 409), openapi_extra=_STREAM_RESPONSE)
 def ask_anew(
-    request: ApiRequest, body: schemas.NewThreadAskRequest, idempotency_key: Key = None
+    request: ApiRequest, body: thread_schemas.NewThreadAskRequest, idempotency_key: Key = None
 ) -> StreamingHttpResponse:
     """Create a thread with a message. The response contains the thread's id for further messages."""
     return _post_message(request, body, idempotency_key, None)
 
 
+@router.post("/threads/{uuid:thread_id}/stop", auth=ASK, response=responses(thread_schemas.StopResult, *FIND))
+def stop(request: ApiRequest, thread_id: uuid.UUID) -> thread_schemas.StopResult:
+    """Stop the running answer of a thread that the user can read. What was received so far is kept."""
+    person_id = current_user(request).pk
+    thread = access.get_thread(person_id, thread_id)
+    turn = thread.turns.filter(state__in=Turn.RUNNING_STATES).first()
+    if turn is None or not runner.stop(turn, by=person_id):
+        return thread_schemas.StopResult(turn_id=None)
+    return thread_schemas.StopResult(turn_id=turn.id)
+
+
 def _post_message(
-    request: ApiRequest, body: schemas.AskRequest, key: str | None, thread: Thread | None
+    request: ApiRequest, body: thread_schemas.AskRequest, key: str | None, thread: Thread | None
 ) -> StreamingHttpResponse:
-    person_id, origin = current_user(request).pk, ApiOrigin(request.auth.token_id)
+    person_id = current_user(request).pk
+    origin = ApiOrigin(request.auth.token_id, _requested_model(body.model))
+    pictures = [_decode_image(address) for address in body.images]
+    content = body.model_dump(mode="json", exclude={"stream"})
+    check_key(request.auth.token_id, key, path=request.path, content=content)
     count_message(person_id)
     # Per user, so that two users of one thread can use the same key.
     client_key = uuid.uuid5(person_id, key) if key else uuid.uuid4()
+    stored = [
+        attachments.store_image(ContentFile(picture, name=_("Picture")), owner_id=person_id).id for picture in pictures
+    ]
     if thread is not None:
         posted = services.post_message(
-            thread, author_id=person_id, message=body.message, client_key=client_key, origin=origin
+            thread,
+            author_id=person_id,
+            message=body.message,
+            client_key=client_key,
+            origin=origin,
+            attachments=stored,
         )
     else:
         posted = services.create_thread_with_message(
@@ -92,6 +113,7 @@ def _post_message(
             space=resolve_space(request, getattr(body, "space", None)),
             is_remembered=getattr(body, "is_remembered", True),
             origin=origin,
+            attachments=stored,
         )
     runner.publish_and_start(posted)
     turn = _load_turn(person_id, posted.turn.thread_id, posted.turn.id)
@@ -103,6 +125,28 @@ def _post_message(
     return _response(_completed_json(person_id, turn, can_receive), "application/json")
 
 
+def _requested_model(name: str | None) -> str:
+    """Return the model to request, "" for the thread's. Raises InvalidInputError for one that is not offered."""
+    current = endpoint.current()
+    if name is None or current is None or name in (_DEFAULT_MODEL, current.model):
+        return ""
+    names = read_model_list(current).names
+    if names and name not in names:
+        sentence = _("There is no model %(name)s here; /v1/models lists what there is.")
+        raise InvalidInputError(sentence % {"name": name})
+    return name
+
+
+def _decode_image(address: str) -> bytes:
+    head, _comma, data = address.partition(",")
+    if not (head.startswith("data:") and head.endswith(";base64")):
+        raise InvalidInputError(_("Send pictures as data: addresses (base64); Cato fetches none from elsewhere."))
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise InvalidInputError(_("A picture's base64 cannot be read.")) from error
+
+
 def _response(chunks: AsyncIterator[str], media_type: str) -> StreamingHttpResponse:
     response = StreamingHttpResponse(chunks, content_type=f"{media_type}; charset=utf-8")
     response["Cache-Control"] = "no-store"
@@ -111,7 +155,7 @@ def _response(chunks: AsyncIterator[str], media_type: str) -> StreamingHttpRespo
 
 
 async def _completed_json(
-    person_id: uuid.UUID, turn: schemas.Turn, can_receive: Callable[[], bool]
+    person_id: uuid.UUID, turn: thread_schemas.Turn, can_receive: Callable[[], bool]
 ) -> AsyncIterator[str]:
     """Yield the turn once its answer has ended. A client that disconnects does not stop the answer."""
     with suppress(NotFoundError):  # access was lost: the turn is returned without its answer
@@ -120,7 +164,9 @@ async def _completed_json(
     yield (await _reload_turn(person_id, turn, can_receive)).model_dump_json()
 
 
-async def _events(person_id: uuid.UUID, turn: schemas.Turn, can_receive: Callable[[], bool]) -> AsyncIterator[str]:
+async def _events(
+    person_id: uuid.UUID, turn: thread_schemas.Turn, can_receive: Callable[[], bool]
+) -> AsyncIterator[str]:
     yield _event("turn", turn)
     with suppress(NotFoundError):
         async for text in tail_answer(turn.id, can_receive):
@@ -131,7 +177,9 @@ async def _events(person_id: uuid.UUID, turn: schemas.Turn, can_receive: Callabl
     yield _event("done", completed)
 
 
-async def _reload_turn(person_id: uuid.UUID, turn: schemas.Turn, can_receive: Callable[[], bool]) -> schemas.Turn:
+async def _reload_turn(
+    person_id: uuid.UUID, turn: thread_schemas.Turn, can_receive: Callable[[], bool]
+) -> thread_schemas.Turn:
     """Return the current state of the turn, without an answer if it was withdrawn or access was lost."""
     try:
         if await run_in_db_thread(can_receive):
@@ -141,7 +189,7 @@ async def _reload_turn(person_id: uuid.UUID, turn: schemas.Turn, can_receive: Ca
     return turn.model_copy(update={"state": "withdrawn", "answer": ""})
 
 
-def _load_turn(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> schemas.Turn:
+def _load_turn(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> thread_schemas.Turn:
     turn: Turn = access.get_turn(person_id, thread_id, turn_id)
     return serializers.serialize_turns(turn.thread, [turn])[0]
 

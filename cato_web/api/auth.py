@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
+from cato_web import idempotency
+from cato_web.accounts.acting_token import act_through
 from cato_web.accounts.models import ApiToken, User
 from cato_web.api_auth import Principal, authenticate_header
 from memory import api as memory
@@ -30,7 +36,10 @@ class TokenAuth(HttpBearer):
 
     def __call__(self, request: HttpRequest) -> Principal:
         """Return the principal of the token in the request."""
-        return authenticate_header(request.headers.get("Authorization", ""), self.scope)
+        scopes = () if self.scope is None else (self.scope,)
+        principal = authenticate_header(request.headers.get("Authorization", ""), *scopes)
+        act_through(principal.token_id)
+        return principal
 
     def authenticate(self, request: HttpRequest, token: str) -> Principal:
         """Authenticate the request."""
@@ -43,6 +52,13 @@ ANY, READ, WRITE, ASK = TokenAuth(None), TokenAuth(Scope.READ), TokenAuth(Scope.
 def current_user(request: ApiRequest) -> User:
     """Return the owner of the request's token."""
     return request.auth.person
+
+
+def create_once(
+    request: ApiRequest, key: str | None, content: Any, create: Callable[[], Sequence[uuid.UUID]]
+) -> list[uuid.UUID]:
+    """Call `create` once for this idempotency key; return the ids of what it created, also for a repeated request."""
+    return idempotency.create_once(request.auth.token_id, key, path=request.path, content=content, create=create)
 
 
 def readable_spaces(request: ApiRequest, space: str | None = None) -> SpaceIds:

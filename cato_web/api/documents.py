@@ -11,10 +11,11 @@ from ninja.files import UploadedFile
 from ninja.responses import Status
 
 from cato_web.api import schemas, serializers
-from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces, resolve_space
+from cato_web.api.auth import READ, WRITE, ApiRequest, create_once, current_user, readable_spaces, resolve_space
 from cato_web.api.errors import CHANGE, FIND, STORE, responses
-from cato_web.api.fields import Line, MetadataText, SpaceName
+from cato_web.api.fields import Key, Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, paginate
+from cato_web.idempotency import file_digest
 from memory import api as memory
 from memory.api import (
     Chunk,
@@ -56,18 +57,27 @@ def upload_document(
     name: Annotated[Line | None, Form(description="Name of the document; by default that of the file.")] = None,
     space: Annotated[SpaceName | None, Form()] = None,
     metadata: Annotated[MetadataText | None, Form()] = None,
+    idempotency_key: Key = None,
 ) -> Status[schemas.Uploaded]:
     """Upload a file as the next version of the document with its name; a worker extracts and embeds it."""
-    uploaded = memory.upload_document(
-        file,
-        name=normalise_name(name or file.name or ""),
-        space=resolve_space(request, space),
-        owner_id=current_user(request).pk,
-        source=Exchange.Source.UPLOAD,
-        metadata=metadata,
-    )
-    shown = _serialize_document(request, uploaded.version.document_id)
-    return Status(202, schemas.Uploaded(document=shown, is_known=uploaded.is_known))
+    name, target = normalise_name(name or file.name or ""), resolve_space(request, space)
+    known: list[bool] = []
+
+    def create() -> list[uuid.UUID]:
+        uploaded = memory.upload_document(
+            file,
+            name=name,
+            space=target,
+            owner_id=current_user(request).pk,
+            source=Exchange.Source.UPLOAD,
+            metadata=metadata,
+        )
+        known.append(uploaded.is_known)
+        return [uploaded.version.document_id]
+
+    content = [name, str(target.pk), metadata, file_digest(file) if idempotency_key else ""]
+    (id,) = create_once(request, idempotency_key, content, create)
+    return Status(202, schemas.Uploaded(document=_serialize_document(request, id), is_known=known != [False]))
 
 
 @router.get("/documents/{uuid:document_id}", auth=READ, response=responses(schemas.DocumentDetail, *FIND))

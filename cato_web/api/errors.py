@@ -15,8 +15,9 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from cato_web.api.schemas import Error
+from cato_web.api_auth import add_headers, exceeded_headers
 from cato_web.errors import ERROR_TABLE, status_of
-from memory.api import NOT_FOUND
+from memory.api import NOT_FOUND, CatoError
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,10 @@ def _expected_error(error: Exception) -> HttpResponse:
     if status == 404:
         return not_found()
     headers = {"WWW_Authenticate": "Bearer"} if status == 401 else {}
-    return answer(status, code, str(error), **headers)
+    response = answer(status, code, str(error), **headers)
+    if isinstance(error, CatoError):
+        add_headers(response, exceeded_headers(error))
+    return response
 
 
 def _sentence(status: int, code: str, sentence: Callable[[], str]) -> ErrorRenderer:

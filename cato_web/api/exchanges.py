@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Annotated, Any
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 from ninja import Query, Router
 from ninja.responses import Status
 
 from cato_web.api import schemas, serializers
-from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, current_user, readable_spaces, resolve_space
+from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, create_once, current_user, readable_spaces, resolve_space
 from cato_web.api.errors import FIND, STORE, responses
-from cato_web.api.fields import SpaceName
+from cato_web.api.fields import Key, SpaceName
 from cato_web.api.paging import Cursor, Limit, paginate
 from chat import access, services
 from memory import api as memory
@@ -39,8 +41,38 @@ def list_exchanges(
 
 
 @router.post("/exchanges", auth=WRITE, response=responses(schemas.Exchanges, *STORE, status=201))
-def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schemas.Exchanges]:
+def add_exchange(
+    request: ApiRequest, new: schemas.NewExchange, idempotency_key: Key = None
+) -> Status[schemas.Exchanges]:
     """Add an exchange or a note to memory; a worker embeds it shortly after."""
+    ids = create_once(request, idempotency_key, new.model_dump(mode="json"), lambda: _add(request, [new]))
+    return Status(201, schemas.Exchanges(exchanges=_serialize_added(request, ids)))
+
+
+@router.post("/exchanges/batch", auth=WRITE, response=responses(schemas.Exchanges, *STORE, status=201))
+def add_exchanges(
+    request: ApiRequest, new: schemas.NewExchanges, idempotency_key: Key = None
+) -> Status[schemas.Exchanges]:
+    """Add up to 100 exchanges and notes to memory, all or none, in their order."""
+    ids = create_once(request, idempotency_key, new.model_dump(mode="json"), lambda: _add(request, new.exchanges))
+    return Status(201, schemas.Exchanges(exchanges=_serialize_added(request, ids)))
+
+
+@transaction.atomic
+def _add(request: ApiRequest, items: Sequence[schemas.NewExchange]) -> list[uuid.UUID]:
+    return [exchange.id for new in items for exchange in _add_one(request, new)]
+
+
+def _serialize_added(request: ApiRequest, ids: Sequence[uuid.UUID]) -> list[schemas.Exchange]:
+    """Return these exchanges in this order; those that were forgotten since are left out."""
+    rows = memory.in_spaces(
+        Exchange.objects.findable().filter(pk__in=ids).select_related("owner"), readable_spaces(request)
+    ).in_bulk()
+    return serializers.serialize_exchanges([rows[id] for id in ids if id in rows])
+
+
+def _add_one(request: ApiRequest, new: schemas.NewExchange) -> list[Exchange]:
+    """Store one exchange or note. Raises InvalidInputError."""
     fields: dict[str, Any] = {
         "space": resolve_space(request, new.space),
         "owner_id": current_user(request).pk,
@@ -52,12 +84,10 @@ def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schema
     if (new.text is None) == (new.user_message is None) or (new.text is not None and new.assistant_message):
         raise InvalidInputError(_("Send either a user_message with its assistant_message, or a text."))
     if new.text is not None:
-        exchanges = memory.add_note(new.text, **fields)
-    else:
-        assert new.user_message is not None  # noqa: S101  (checked above)
-        exchange = memory.NewExchange(user_message=new.user_message, assistant_message=new.assistant_message, **fields)
-        exchanges = [memory.remember(exchange)]
-    return Status(201, schemas.Exchanges(exchanges=serializers.serialize_exchanges(exchanges)))
+        return memory.add_note(new.text, **fields)
+    assert new.user_message is not None  # noqa: S101  (checked above)
+    exchange = memory.NewExchange(user_message=new.user_message, assistant_message=new.assistant_message, **fields)
+    return [memory.remember(exchange)]
 
 
 @router.get("/exchanges/{uuid:exchange_id}", auth=READ, response=responses(schemas.Exchange, *FIND))

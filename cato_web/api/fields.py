@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from django.utils.translation import gettext as _
+from ninja import Header
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from memory.api import clean_text
@@ -67,6 +68,16 @@ MetadataText = Annotated[
 ]
 ConditionsText = Annotated[
     dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "string", "description": "A filter as JSON."})
+]
+Key = Annotated[
+    Text | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="Repeating a request with the same key creates nothing again, for a day. With another request, the "
+        "key is refused.",
+    ),
 ]
 SpaceName = Annotated[
     str,

@@ -1,4 +1,7 @@
-"""Request and response models of the API, from which the OpenAPI document is generated."""
+"""Request and response models of the API, from which the OpenAPI document is generated.
+
+Those of threads, records and the calls for administrators are in modules of their own.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import uuid
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from cato_web.api.fields import Conditions, Line, Metadata, SpaceName, Text, Time
+from cato_web.api.fields import Metadata, SpaceName, Text, Time
 
 _EXAMPLE = "Who has the key of the archive?"
 Message = Annotated[Text, Field(min_length=1, examples=[_EXAMPLE])]
@@ -178,12 +181,37 @@ class Recalled(ResponseModel):
 class NewExchange(RequestModel):
     """An exchange (`user_message` and `assistant_message`) or a note (`text`), which is split if it is long."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "required": ["text"],
+                    "properties": {
+                        "text": {"type": "string"},
+                        "user_message": {"type": "null"},
+                        "assistant_message": {"maxLength": 0},
+                    },
+                },
+                {
+                    "required": ["user_message"],
+                    "properties": {"user_message": {"type": "string"}, "text": {"type": "null"}},
+                },
+            ]
+        }
+    )
+
     user_message: Message | None = None
     assistant_message: Text = ""
     text: Annotated[Text, Field(min_length=1, examples=["The key of the archive hangs behind the door."])] | None = None
     space: SpaceName | None = None
     timestamp: Time | None = None
     metadata: Metadata = {}
+
+
+class NewExchanges(RequestModel):
+    """Exchanges and notes to add."""
+
+    exchanges: Annotated[list[NewExchange], Field(min_length=1, max_length=100)]
 
 
 class Exchanges(ResponseModel):
@@ -265,195 +293,3 @@ class DocumentChanges(RequestModel):
 
     metadata: Metadata | None = None
     space: SpaceName | None = None
-
-
-class NewThread(RequestModel):
-    """A thread to create, by default in the personal space."""
-
-    title: Line | None = None
-    space: SpaceName | None = None
-    is_remembered: StrictBool = True
-
-
-class ThreadChanges(RequestModel):
-    """Changes of a thread; omitted fields stay unchanged."""
-
-    title: Line | None = None
-    is_pinned: StrictBool | None = None
-    is_archived: StrictBool | None = None
-    is_remembered: StrictBool | None = None
-    space: SpaceName | None = None
-
-
-class Thread(ResponseModel):
-    """A thread without its turns."""
-
-    id: uuid.UUID
-    title: str
-    space_id: uuid.UUID
-    owner_id: uuid.UUID
-    who: str
-    model: str
-    is_pinned: bool
-    is_archived: bool
-    is_remembered: bool
-    created_at: datetime
-    spoken_at: datetime
-
-
-class RelatedThread(ResponseModel):
-    """Another thread on the same subject; results are ordered by `score`."""
-
-    thread: Thread
-    score: float
-
-
-class RelatedThreads(ResponseModel):
-    """Related threads, best first."""
-
-    threads: list[RelatedThread]
-
-
-class Threads(ResponseModel):
-    """A page of threads; pass `next` as `cursor` for the next page."""
-
-    threads: list[Thread]
-    next: str | None
-
-
-class Passage(ResponseModel):
-    """A recalled passage of an answer, with the number by which the answer cites it.
-
-    Adjacent chunks of a document are one passage: `exchange_ids` has all of them, the best hit first.
-    """
-
-    number: int
-    exchange_id: uuid.UUID
-    exchange_ids: list[uuid.UUID]
-    is_cited: bool
-    similarity: float | None
-    score: float
-    strategy: str
-    reason: str
-    is_forgotten: bool
-    who: str
-    timestamp: datetime | None
-    user_message: str
-    assistant_message: str
-    source_file: str
-
-
-class Turn(ResponseModel):
-    """A message and its answer. `error` explains why an answer failed, `memory` is the state of its exchange."""
-
-    id: uuid.UUID
-    thread_id: uuid.UUID
-    position: int
-    who: str
-    message: str
-    answer: str
-    state: str = Field(
-        description="queued, recalling, answering, complete, stopped, interrupted, failed or withdrawn",
-        examples=["complete"],
-    )
-    finish_reason: str = Field(
-        description=(
-            "Why a complete answer ended: stop, length (limit of the model or of Cato) or content_filter; "
-            "empty otherwise."
-        ),
-        examples=["stop"],
-    )
-    error: ErrorBody | None
-    model: str
-    usage: dict[str, Any]
-    is_dummy: bool = Field(description="No model is connected; the answer is a placeholder.")
-    exchange_id: uuid.UUID | None
-    memory: str
-    created_at: datetime | None
-    completed_at: datetime | None
-    sources: list[Passage]
-    instructions: list[Instruction] = Field(description="Standing instructions in the prompt, as they are now.")
-
-
-class ThreadDetail(Thread):
-    """A thread with a page of its turns."""
-
-    turns: list[Turn]
-    next: int | None = Field(description="Pass as `after` for the next turns; null: no more turns.")
-
-
-class AskRequest(RequestModel):
-    """A message, and whether to stream the answer."""
-
-    message: Message
-    stream: StrictBool = False
-
-
-class NewThreadAskRequest(AskRequest):
-    """A message that creates a thread, by default in the personal space."""
-
-    space: SpaceName | None = None
-    is_remembered: StrictBool = True
-
-
-class NewRecord(RequestModel):
-    """A record; without `vector` its text is embedded."""
-
-    id: Annotated[Text, Field(min_length=1, max_length=255, examples=["device-fw-1"])]
-    text: Annotated[Text, Field(min_length=1, examples=["The perimeter firewall."])]
-    metadata: Metadata = {}
-    vector: Annotated[list[StrictFloat], Field(min_length=1, max_length=10_000)] | None = None
-
-
-class NewRecords(RequestModel):
-    """Records to store in one space, by default the personal one."""
-
-    records: Annotated[list[NewRecord], Field(min_length=1, max_length=1000)]
-    space: SpaceName | None = None
-
-
-class StoredRecord(ResponseModel):
-    """The ids of a stored record."""
-
-    id: str
-    exchange_id: uuid.UUID
-
-
-class StoredRecords(ResponseModel):
-    """The stored records, in the order of the request."""
-
-    records: list[StoredRecord]
-
-
-class RecordQuery(RequestModel):
-    """Query by text, vector or both. `filters` must match; records that match `prefer` come first."""
-
-    text: Text | None = None
-    vector: Annotated[list[StrictFloat], Field(min_length=1, max_length=10_000)] | None = None
-    topK: Annotated[StrictInt, Field(ge=1, le=100)] = 8
-    filters: Conditions | None = None
-    prefer: Conditions | None = None
-    space: SpaceName | None = None
-
-
-class Record(ResponseModel):
-    """A record that matches a query."""
-
-    id: str
-    exchange_id: uuid.UUID
-    text: str
-    metadata: dict[str, Any]
-    similarity: float | None
-    score: float
-
-
-class Records(ResponseModel):
-    """Matching records, best first."""
-
-    records: list[Record]
-
-
-class Deleted(ResponseModel):
-    """The number of deleted records."""
-
-    deleted: int

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Annotated
 
 from django.conf import settings
 from ninja import Query, Router
 from pydantic import Field
 
-from cato_web.api import schemas, serializers
+from cato_web.api import schemas, serializers, thread_schemas
 from cato_web.api.auth import READ, ApiRequest, current_user, readable_spaces
 from cato_web.api.errors import STORE, responses
-from cato_web.api.fields import SpaceName, Text, Time
+from cato_web.api.fields import ConditionsText, SpaceName, Text, Time
 from chat import access
 from chat.quick_search import find_related
 from memory import api as memory
@@ -37,17 +38,18 @@ def search(
     since: Annotated[Time | None, Query()] = None,
     until: Annotated[Time | None, Query()] = None,
     who: Annotated[uuid.UUID | None, Query(description="Id of the author.")] = None,
+    filters: Annotated[ConditionsText | None, Query()] = None,
 ) -> schemas.SearchResponse:
     """Search by vectors and terms in all readable spaces, best first. Hits below the recall gate are marked."""
     query: dict[str, object] = {"source": source, "thread": thread, "metadata.document": document, "said_by": who}
     conditions = {name: str(value) for name, value in query.items() if value is not None}
-    timestamps = {name: at for name, at in (("$gte", since), ("$lt", until)) if at is not None}
+    times = {name: at for name, at in (("$gte", since), ("$lt", until)) if at is not None}
     results = memory.search(
         q,
         spaces=readable_spaces(request, space),
         count=k,
         min_similarity=min_similarity,
-        filters=_parse_conditions(conditions | ({"said": timestamps} if timestamps else {})),
+        filters=_parse_conditions([conditions | ({"said": times} if times else {}), filters]),
     )
     return schemas.SearchResponse(hits=serializers.serialize_hits(results.results), note=results.note)
 
@@ -99,17 +101,20 @@ def search_thread(
     return schemas.SearchResponse(hits=serializers.serialize_hits(results.results), note=results.note)
 
 
-@router.get("/threads/{uuid:thread_id}/related", auth=READ, response=responses(schemas.RelatedThreads, *STORE))
-def related_threads(request: ApiRequest, thread_id: uuid.UUID) -> schemas.RelatedThreads:
+@router.get("/threads/{uuid:thread_id}/related", auth=READ, response=responses(thread_schemas.RelatedThreads, *STORE))
+def related_threads(request: ApiRequest, thread_id: uuid.UUID) -> thread_schemas.RelatedThreads:
     """Return other threads on the subject of this thread's last messages, best first."""
     person_id = current_user(request).pk
     results = find_related(access.get_thread(person_id, thread_id), person_id)
-    return schemas.RelatedThreads(
+    return thread_schemas.RelatedThreads(
         threads=[
-            schemas.RelatedThread(thread=serializers.serialize_thread(thread), score=score) for thread, score in results
+            thread_schemas.RelatedThread(thread=serializers.serialize_thread(thread), score=score)
+            for thread, score in results
         ]
     )
 
 
-def _parse_conditions(conditions: dict[str, object]) -> Filter | None:
-    return parse_filter(conditions) if conditions else None
+def _parse_conditions(conditions: Sequence[dict[str, object] | None]) -> Filter | None:
+    """Return the filter that matches all of these conditions, of which None and the empty one are none."""
+    given = [condition for condition in conditions if condition]
+    return parse_filter({"$and": given}) if given else None

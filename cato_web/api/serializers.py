@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from cato_web.api import schemas
+from cato_web.api import schemas, thread_schemas
 from chat.instructions.applying import AppliedInstruction, applied_to
 from chat.models import Thread, Turn
 from chat.rendering.blocks import render_blocks
@@ -45,12 +45,12 @@ def serialize_document_detail(
     return schemas.DocumentDetail(**_document(state, row), versions=details)
 
 
-def serialize_thread(thread: Thread) -> schemas.Thread:
-    """Serialize a thread that was loaded with its owner."""
-    return schemas.Thread(**thread_fields(thread))
+def serialize_thread(thread: Any) -> thread_schemas.Thread:
+    """Serialize a thread that was loaded with its owner and the user's marks."""
+    return thread_schemas.Thread(**thread_fields(thread))
 
 
-def thread_fields(thread: Thread) -> dict[str, Any]:
+def thread_fields(thread: Any) -> dict[str, Any]:
     """Return the fields that a thread has in lists and in detail."""
     return {
         "id": thread.id,
@@ -67,7 +67,7 @@ def thread_fields(thread: Thread) -> dict[str, Any]:
     }
 
 
-def serialize_turns(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
+def serialize_turns(thread: Thread, turns: Sequence[Turn]) -> list[thread_schemas.Turn]:
     """Serialize turns that were loaded with their authors.
 
     Their sources and instructions are limited to what all readers of the thread may read.
@@ -133,10 +133,10 @@ def _turn(
     recalled: Sequence[RecalledPassage],
     states: Mapping[uuid.UUID, str],
     instructions: Mapping[str, AppliedInstruction],
-) -> schemas.Turn:
+) -> thread_schemas.Turn:
     cited = cited_numbers(render_blocks(turn.answer, citations_of(turn.id, recalled, {}))) if recalled else []
     error = schemas.ErrorBody(code=turn.error_code, message=turn.error) if turn.error else None
-    return schemas.Turn(
+    return thread_schemas.Turn(
         id=turn.id,
         thread_id=turn.thread_id,
         position=turn.position,
@@ -162,9 +162,9 @@ def _turn(
     )
 
 
-def _source(passage: RecalledPassage, is_cited: bool) -> schemas.Passage:
+def _source(passage: RecalledPassage, is_cited: bool) -> thread_schemas.Passage:
     exchange = passage.exchange
-    return schemas.Passage(
+    return thread_schemas.Passage(
         number=passage.number,
         exchange_id=passage.exchange_id,
         exchange_ids=list(passage.exchange_ids),

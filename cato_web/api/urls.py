@@ -9,13 +9,32 @@ from typing import Any
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
-from django.urls import URLPattern, URLResolver, path, re_path
+from django.shortcuts import render
+from django.urls import URLPattern, URLResolver, path, re_path, reverse
+from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.operation import Operation
 from ninja.responses import Response
 
-from cato_web.api import account, ask, documents, errors, exchanges, records, search, threads
+from cato_web.accounts.acting_token import separate_actor
+from cato_web.api import (
+    account,
+    administration,
+    ask,
+    documents,
+    errors,
+    events,
+    exchanges,
+    exports,
+    imports,
+    records,
+    schema_page,
+    search,
+    threads,
+)
 from cato_web.api.auth import TokenAuth
+from cato_web.api_auth import Principal, add_headers, rate_limit_headers
+from memory.api import InvalidInputError
 
 View = Callable[..., HttpResponseBase]
 _ABOUT = (
@@ -35,7 +54,7 @@ class Api(NinjaAPI):
 # Ninja's documentation pages load scripts from other hosts, so they are off.
 api = Api(title="Cato", version="1", description=_ABOUT, openapi_url=None, docs_url=None, urls_namespace="api")
 errors.install_error_handlers(api)
-for module in (account, search, exchanges, documents, threads, ask, records):
+for module in (account, search, exchanges, documents, threads, ask, records, imports, exports, events, administration):
     api.add_router("", module.router)
 
 
@@ -44,15 +63,28 @@ def description(request: HttpRequest) -> HttpResponse:
     return Response(_description())
 
 
+def index(request: HttpRequest) -> HttpResponse:
+    """Return where the API is described."""
+    return Response({"description": reverse("api_page"), "openapi": reverse("api_description")})
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    """Show the OpenAPI document as a page, which is public."""
+    document = _description()
+    rows = {"operations": schema_page.operation_rows(document), "schemas": schema_page.schema_rows(document)}
+    return render(request, "api/schema.html", rows)
+
+
 def unknown_path(request: HttpRequest) -> HttpResponse:
     """Respond to any other path below /api/."""
-    return errors.not_found()
+    sentence = _("There is nothing at %(path)s; %(page)s lists what there is.")
+    return errors.answer(404, "unknown_url", sentence % {"path": request.path, "page": reverse("api_page")})
 
 
 @cache
 def _description() -> dict[str, Any]:
     document: dict[str, Any] = dict(api.get_openapi_schema(path_prefix="/api/"))
-    del document["servers"]
+    document["servers"] = [{"url": "/"}]
     scopes = {op.view_func.__name__: op.auth_callbacks[0] for op in operations()}
     for methods in document["paths"].values():
         for operation in methods.values():
@@ -69,6 +101,29 @@ def operations() -> list[Operation]:
     ]
 
 
+def _refuse_unknown_parameters(operation: Operation) -> None:
+    """Make the operation refuse query parameters that it does not have, which are most often typing errors."""
+    view = operation.view_func
+    known = {
+        name
+        for model in operation.models
+        if model.__ninja_param_source__ == "query"
+        for name in model.__ninja_flatten_map__
+    }
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        unknown = sorted(set(request.GET) - known)
+        if unknown:
+            sentence = _("There is no query parameter %(name)s here.") % {"name": f"“{unknown[0][:80]}”"}
+            if known:
+                sentence += " " + _("Known are: %(names)s.") % {"names": ", ".join(sorted(known))}
+            raise InvalidInputError(sentence)
+        return view(request, *args, **kwargs)
+
+    operation.view_func = wrapped
+
+
 def _json_view(view: View) -> View:
     """Respond with 404 while the API is disabled, and render Django's own errors as JSON."""
 
@@ -77,11 +132,15 @@ def _json_view(view: View) -> View:
         if not settings.CATO.api.enabled:
             return errors.not_found()
         try:
-            response = view(request, *args, **kwargs)
+            with separate_actor():
+                response = view(request, *args, **kwargs)
         except Http404:
             return errors.not_found()
         if isinstance(response, HttpResponseNotAllowed):
             return errors.wrong_method(response["Allow"])
+        principal = getattr(request, "auth", None)  # Ninja sets it once a token is accepted
+        if isinstance(principal, Principal):
+            add_headers(response, rate_limit_headers(principal.rate_limit))
         return response
 
     # Authentication is by token. Cookies are ignored, so CSRF is impossible.
@@ -97,9 +156,13 @@ def _wrap_patterns(patterns: list[URLPattern | URLResolver]) -> list[URLPattern 
     return patterns
 
 
+for _operation in operations():
+    _refuse_unknown_parameters(_operation)
 _patterns, _app, _namespace = api.urls
 urlpatterns = [
     path("api/openapi.json", _json_view(description), name="api_description"),
+    re_path(r"^api/?$", _json_view(index), name="api_index"),
+    path("api/docs", _json_view(page), name="api_page"),
     path("api/", (_wrap_patterns(_patterns), _app, _namespace)),
     re_path(r"^api(?:/.*)?$", _json_view(unknown_path), name="api_nothing"),
 ]
