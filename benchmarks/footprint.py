@@ -25,7 +25,7 @@ from benchmarks.figures import table
 from tests.server import ROOT, Cato, Client, running
 
 RECALLS = 200
-REST = 80.0  # seconds until it is idle and the worker has released its model
+REST = 100.0  # seconds until it is idle and the worker has released its model
 MB = 1024 * 1024
 
 

@@ -19,6 +19,7 @@ from tests.server import Client
 from tests.topology import free_port
 
 TOKEN = "word"  # each token contains it, and nothing else that a page receives does
+PATIENCE = 90.0  # seconds
 _PARAGRAPH = 40  # tokens
 
 
@@ -30,6 +31,7 @@ class StreamEndpoint:
     tokens: int = 20
     rate: float = 0.0
     requests: int = 0
+    _connections: set[asyncio.WriteTransport] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -44,6 +46,10 @@ class StreamEndpoint:
             yield
         finally:
             server.close()
+            # Else a client would send its next request on a connection that nobody reads.
+            for connection in list(self._connections):
+                connection.abort()
+            self._connections.clear()
 
 
 class _Request(asyncio.Protocol):
@@ -57,8 +63,10 @@ class _Request(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.WriteTransport)
         self._transport = transport
+        self._endpoint._connections.add(transport)
 
     def connection_lost(self, exception: Exception | None) -> None:
+        self._endpoint._connections.discard(self._transport)
         if self._answer is not None:
             self._answer.cancel()
 
@@ -106,8 +114,9 @@ class Page:
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def first_token(self) -> float:
-        """Return when the first token arrived."""
-        await self._arrived.wait()
+        """Return when the first token arrived. Raises TimeoutError after `PATIENCE`."""
+        async with asyncio.timeout(PATIENCE):
+            await self._arrived.wait()
         return self.frames[0]
 
     async def send(self, message: str) -> None:
@@ -164,7 +173,10 @@ class Visitor:
 @asynccontextmanager
 async def open_page(url: str, hello: object, headers: dict[str, str] | None = None) -> AsyncIterator[Page]:
     """Open a socket, send `hello` as JSON, and read until the block ends."""
-    async with connect(url, additional_headers=headers, proxy=None, compression=None, max_size=None) as socket:
+    # With a bounded queue, frames that nobody reads any more would delay the closing by ten seconds.
+    async with connect(
+        url, additional_headers=headers, proxy=None, compression=None, max_size=None, max_queue=None
+    ) as socket:
         page = Page(socket=socket)
         await page.send(json.dumps(hello))
         reading = asyncio.create_task(page.read())

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from pydantic import BaseModel, ValidationError
 
-from cato_web.api_auth import authenticate_header
+from cato_web.api_auth import add_headers, authenticate_header, exceeded_headers, rate_limit_headers
 from cato_web.openai_api.errors import OpenAIError, openai_error_of
 from chat.executors import run_in_db_thread
 from memory.api import CatoError
@@ -25,29 +25,41 @@ M = TypeVar("M", bound=BaseModel)
 MAX_BODY_BYTES = 50_000_000
 
 
-def openai_endpoint(scope: str, method: str) -> Callable[[View], View]:
-    """Decorate a view that requires a token with `scope`; the view receives the principal after the request."""
+def openai_endpoint(method: str, *scopes: str) -> Callable[[View], View]:
+    """Decorate a view that requires a token with one of `scopes`; the view receives the principal after the request."""
 
     def wrap(view: View) -> View:
         @csrf_exempt
         @login_not_required
         @wraps(view)
         async def wrapped(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
+            limits: dict[str, str] = {}
+            response: HttpResponseBase
             try:
                 if not settings.CATO.api.enabled:
                     raise unknown_path(request.path)
                 if request.method != method:
                     raise OpenAIError(_("Method not allowed; use %(method)s.") % {"method": method}, status=405)
-                principal = await run_in_db_thread(authenticate_header, request.headers.get("Authorization", ""), scope)
-                return await view(request, principal, **arguments)
+                principal = await run_in_db_thread(authenticate_header, _authorization(request), *scopes)
+                limits = rate_limit_headers(principal.rate_limit)
+                response = await view(request, principal, **arguments)
             except OpenAIError as error:
-                return error.response
+                response = error.response
             except CatoError as error:
-                return openai_error_of(error).response
+                response = openai_error_of(error).response
+                limits = limits or exceeded_headers(error)
+            add_headers(response, limits)
+            return response
 
         return wrapped
 
     return wrap
+
+
+def _authorization(request: HttpRequest) -> str:
+    """Return the header `Authorization`; some clients send the token as `X-API-Key`."""
+    key = request.headers.get("X-API-Key", "")
+    return request.headers.get("Authorization", f"Bearer {key}" if key else "")
 
 
 def parse_body(request: HttpRequest, model: type[M]) -> M:

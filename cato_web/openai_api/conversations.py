@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 
 from cato_web.api_auth import Principal
 from cato_web.openai_api.errors import OpenAIError
-from cato_web.openai_api.requests import ChatRequest, image_bytes, to_conversation
+from cato_web.openai_api.messages import image_bytes
+from cato_web.openai_api.requests import ChatRequest, generation_options, to_conversation
 from chat import access, attachments, services
 from chat.answers import runner
 from chat.models import Thread, Turn
@@ -32,16 +33,33 @@ class AnswerResult:
     recalled: list[dict[str, Any]]
 
 
-def submit(principal: Principal, body: ChatRequest, headers: Mapping[str, str], model: str | None) -> Turn:
-    """Post the new part of the conversation in its thread and start the answer. Raises OpenAIError and CatoError."""
+def submit(
+    principal: Principal,
+    body: ChatRequest,
+    headers: Mapping[str, str],
+    model: str | None,
+    *,
+    thread: Thread | None = None,
+    is_stored: bool = True,
+) -> Turn:
+    """Post the new part of the conversation in its thread and start the answer.
+
+    `thread`: instead of the one that the header names. `is_stored`: False keeps the thread out of memory, whatever the
+    header says. Raises OpenAIError and CatoError.
+    """
     person_id = principal.person.pk
     conversation = to_conversation(body)
-    thread = _thread_from_header(person_id, headers.get("X-Cato-Thread"))
-    options = ThreadOptions(model=model, is_remembered=_memory_from_header(headers.get("X-Cato-Remember")))
+    thread = thread or _thread_from_header(person_id, headers.get("X-Cato-Thread"))
+    is_remembered = _memory_from_header(headers.get("X-Cato-Remember"))
+    options = ThreadOptions(
+        model=model,
+        is_remembered=is_remembered if is_stored else False,
+        generation=generation_options(body),
+    )
     count_message(person_id)
     stored = [
         attachments.store_image(ContentFile(content, name=_("Picture")), owner_id=person_id)
-        for content in image_bytes(body)
+        for content in image_bytes(body.messages)
     ]
     submitted = services.submit_conversation(
         person_id,

@@ -51,6 +51,15 @@ async def model_objects(model_endpoint: ModelEndpoint | None) -> list[dict[str, 
         name: model_endpoint.host if model_endpoint else "" for name in await available_models(model_endpoint)
     }
     return [
-        {"id": name, "object": "model", "created": 0, "owned_by": owner}
-        for name, owner in (owners | {embedding_model(): "cato"}).items()
+        # Endpoints do not say reliably when a model was made; clients only require a number.
+        {"id": name, "object": "model", "created": 0, "owned_by": owner, "type": kind}
+        for name, owner, kind in [
+            *((name, owner, _kind(name)) for name, owner in owners.items() if name != embedding_model()),
+            (embedding_model(), "cato", "embedding"),
+        ]
     ]
+
+
+def _kind(name: str) -> str:
+    """Return what a model of the endpoint is for, as far as its name says so."""
+    return "embedding" if "embed" in name.lower() else "chat"

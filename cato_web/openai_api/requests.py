@@ -1,42 +1,23 @@
-"""Request models of /v1. Sampling parameters are ignored: the configuration decides them."""
+"""Request models of /v1, and their conversion to options of the model."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
 from cato_web.openai_api.errors import OpenAIError
-from chat.services import ClientConversation, PastExchange
+from cato_web.openai_api.messages import Message, build_conversation, check_roles
+from cato_web.openai_api.tool_requests import tool_options
+from chat.services import ClientConversation
+from memory.api import format_number
 
-_INSTRUCTION_ROLES = ("system", "developer")
-_OPENING = "You began this conversation with:\n\n%s"
-
-
-class ImageUrl(BaseModel):
-    """A `data:` URL."""
-
-    url: str
-
-
-class Part(BaseModel):
-    """A text or an image of a message."""
-
-    type: str
-    text: str | None = None
-    image_url: ImageUrl | str | None = None
-
-
-class Message(BaseModel):
-    """A message with any role."""
-
-    role: str
-    content: str | list[Part] | None = None
-    tool_calls: list[Any] | None = None
+# Options are stored with the turn, so their size is limited.
+_MAX_FORMAT_LENGTH = 100_000  # characters of JSON
+StopWord = Annotated[str, Field(max_length=200)]
 
 
 class StreamOptions(BaseModel):
@@ -45,13 +26,20 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class Format(BaseModel):
-    """The requested response format."""
+class GenerationOptions(BaseModel):
+    """Fields of a request that are passed on to the model unchanged."""
 
-    type: str
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    stop: StopWord | Annotated[list[StopWord], Field(max_length=4)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    reasoning_effort: Annotated[str, Field(max_length=20)] | None = None
+    response_format: dict[str, Any] | None = None
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(GenerationOptions):
     """A conversation whose last message is to be answered. Other fields of OpenAI's are ignored."""
 
     model: str | None = None
@@ -60,10 +48,16 @@ class ChatRequest(BaseModel):
     stream_options: StreamOptions | None = None
     n: int | None = None
     tools: list[Any] | None = None
+    tool_choice: Any = None
+    parallel_tool_calls: bool | None = None
     functions: list[Any] | None = None
-    response_format: Format | None = None
+    function_call: Any = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     modalities: list[str] | None = None
+    metadata: dict[str, Any] | None = None
     logprobs: bool | None = None
+    top_logprobs: int | None = None
 
 
 class EmbeddingRequest(BaseModel):
@@ -76,44 +70,28 @@ class EmbeddingRequest(BaseModel):
 
 
 def to_conversation(body: ChatRequest) -> ClientConversation:
-    """Convert the request. Raises OpenAIError if it uses unsupported features or does not end with a user's message."""
-    _check_supported(body)
-    instructions = [_text(m) for m in body.messages if m.role in _INSTRUCTION_ROLES]
-    history: list[PastExchange] = []
-    pending: list[str] = []
-    for message in body.messages:
-        if message.role == "user":
-            pending.append(_text(message))
-        elif message.role == "assistant" and (text := _text(message)):
-            if pending:
-                history.append(PastExchange("\n\n".join(pending), text))
-                pending = []
-            elif history:
-                history[-1] = PastExchange(history[-1].message, f"{history[-1].answer}\n\n{text}")
-            else:
-                instructions.append(_OPENING % text)
-    if not pending:
-        sentence = _("The last message must be a user's: Cato answers it, and does not go on with an answer.")
-        raise OpenAIError(sentence, param="messages")
-    return ClientConversation("\n\n".join(pending), tuple(history), "\n\n".join(filter(None, instructions)))
+    """Convert the request. Raises OpenAIError if it uses unsupported features or ends without anything to answer."""
+    check_supported(body)
+    check_roles(body.messages, allow_tools=True)
+    return build_conversation(body.messages)
 
 
-def image_bytes(body: ChatRequest) -> Iterator[bytes]:
-    """Yield the images of the message to be answered. Raises OpenAIError for an image that is not embedded in it."""
-    start = len(body.messages)
-    while start and body.messages[start - 1].role != "assistant":
-        start -= 1
-    for message in body.messages[start:]:
-        for part in message.content if isinstance(message.content, list) else []:
-            if part.type == "image_url":
-                yield _decode_image(part)
+def generation_options(body: ChatRequest) -> dict[str, Any]:
+    """Return the options of the model for this answer, as `chat.llm.client.stream` takes them. Raises OpenAIError."""
+    options = body.model_dump(include=set(GenerationOptions.model_fields), exclude_none=True)
+    options |= tool_options(body.tools, body.tool_choice, body.parallel_tool_calls)
+    limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit is not None]
+    return options | ({"max_tokens": min(limits)} if limits else {})
 
 
 def input_texts(body: EmbeddingRequest, *, limit: int, max_length: int) -> list[str]:
     """Return the texts to embed, at least one. Raises OpenAIError."""
     texts: Sequence[Any] = [body.input] if isinstance(body.input, str) else body.input
     if not all(isinstance(text, str) for text in texts):
-        raise OpenAIError(_("Send texts, not tokens: Cato's model has its own."), param="input")
+        sentence = _(
+            "Send texts, not tokens: Cato's model has its own. In LangChain, set check_embedding_ctx_length=False."
+        )
+        raise OpenAIError(sentence, param="input")
     if not texts or not all(text.strip() for text in texts):
         raise OpenAIError(_("There is nothing to embed: send one text or several, none of them empty."), param="input")
     if len(texts) > limit or any(len(text) > max_length for text in texts):
@@ -122,44 +100,22 @@ def input_texts(body: EmbeddingRequest, *, limit: int, max_length: int) -> list[
     return list(texts)
 
 
-def _check_supported(body: ChatRequest) -> None:
-    if body.tools or body.functions:
-        sentence = _(
-            "Cato's answers call no tools: leave tools and functions away. Its own memory is at /mcp as tools."
-        )
-        raise OpenAIError(sentence, code="unsupported_parameter", param="tools" if body.tools else "functions")
+def check_supported(body: ChatRequest) -> None:
+    """Raise OpenAIError if the request uses a feature that is not supported."""
+    if body.functions or body.function_call:
+        sentence = _("OpenAI replaced functions and function_call by tools and tool_choice: use these.")
+        raise _unsupported(sentence, "functions" if body.functions else "function_call")
     if body.n is not None and body.n != 1:
-        raise OpenAIError(_("`n` must be 1."), code="unsupported_parameter", param="n")
-    if body.response_format is not None and body.response_format.type != "text":
-        sentence = _("Cato answers with text: leave response_format away.")
-        raise OpenAIError(sentence, code="unsupported_parameter", param="response_format")
+        raise _unsupported(_("`n` must be 1."), "n")
+    if body.response_format is not None and len(json.dumps(body.response_format)) > _MAX_FORMAT_LENGTH:
+        sentence = _("response_format has at most %(most)s characters.") % {"most": format_number(_MAX_FORMAT_LENGTH)}
+        raise OpenAIError(sentence, param="response_format")
     if body.modalities and body.modalities != ["text"]:
-        raise OpenAIError(_("Cato answers with text alone."), code="unsupported_parameter", param="modalities")
-    if body.logprobs:
-        raise OpenAIError(_("Cato gives no logprobs."), code="unsupported_parameter", param="logprobs")
-    for message in body.messages:
-        if message.tool_calls or message.role not in (*_INSTRUCTION_ROLES, "user", "assistant"):
-            sentence = _("Messages are of system, developer, user and assistant, without tool calls.")
-            raise OpenAIError(sentence, param="messages")
+        raise _unsupported(_("Cato answers with text alone."), "modalities")
+    if body.logprobs or body.top_logprobs:
+        sentence = _("Cato gives no logprobs: answers are stored and sent as text, in other parts than the model's.")
+        raise _unsupported(sentence, "logprobs" if body.logprobs else "top_logprobs")
 
 
-def _text(message: Message) -> str:
-    if not isinstance(message.content, list):
-        return (message.content or "").strip()
-    for part in message.content:
-        if part.type not in ("text", "image_url"):
-            sentence = _("A message's parts are text and image_url, not %(type)s.") % {"type": part.type}
-            raise OpenAIError(sentence, param="messages")
-    return "\n\n".join(part.text for part in message.content if part.type == "text" and part.text).strip()
-
-
-def _decode_image(part: Part) -> bytes:
-    url = part.image_url.url if isinstance(part.image_url, ImageUrl) else part.image_url or ""
-    head, _comma, data = url.partition(",")
-    if not (head.startswith("data:") and head.endswith(";base64")):
-        sentence = _("Send pictures as data: addresses (base64); Cato fetches none from elsewhere.")
-        raise OpenAIError(sentence, param="messages")
-    try:
-        return base64.b64decode(data, validate=True)
-    except binascii.Error as error:
-        raise OpenAIError(_("A picture's base64 cannot be read."), param="messages") from error
+def _unsupported(sentence: str, param: str) -> OpenAIError:
+    return OpenAIError(sentence, code="unsupported_parameter", param=param)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -12,66 +14,90 @@ from cato_web.openai_api.conversations import AnswerResult, load_result
 from cato_web.openai_api.errors import OpenAIError, model_failure, openai_error_of
 from cato_web.openai_api.models import DEFAULT_MODEL
 from chat import access
+from chat.answers import runner
 from chat.answers.tail import tail_answer
 from chat.executors import run_in_db_thread
 from chat.models import Turn
 from memory.api import NotFoundError
 
-_DONE = b"data: [DONE]\n\n"
+DONE = b"data: [DONE]\n\n"
 
 
 async def completion(turn: Turn, api_token_id: uuid.UUID) -> dict[str, Any]:
     """Return the completed answer of a turn. Raises OpenAIError if it failed, and NotFoundError."""
-    async for _text in tail_answer(turn.id, _access_check(turn, api_token_id)):
+    async for _text in answer_text(turn, api_token_id):
         pass
-    result = await _load_result(turn, api_token_id)
-    choice = {
+    result = await load_completed(turn, api_token_id)
+    complete = {
         "index": 0,
-        "message": {"role": "assistant", "content": result.turn.answer, "refusal": None},
+        "message": _message(result.turn),
         "logprobs": None,
         "finish_reason": _finish_reason(result.turn),
     }
     return _head(turn, "chat.completion") | {
         "model": result.turn.model or DEFAULT_MODEL,
-        "choices": [choice],
-        "usage": _usage(result.turn),
-        "cato": _cato_extension(result),
+        "choices": [complete],
+        "usage": usage_with_total(result.turn.usage),
+        "cato": cato_extension(result),
     }
 
 
 async def completion_chunks(
-    turn: Turn, api_token_id: uuid.UUID, *, model: str, with_usage: bool
+    turn: Turn, api_token_id: uuid.UUID, *, model: str, with_usage: bool, is_stopped_when_closed: bool
 ) -> AsyncIterator[bytes]:
-    """Yield the answer as events. The last one contains what was recalled; a failure is an event of its own."""
+    """Yield the answer as events. The last one contains what was recalled; a failure is an event of its own.
+
+    `is_stopped_when_closed`: a client that closes the stream stops the answer.
+    """
     head = _head(turn, "chat.completion.chunk") | {"model": model}
     if with_usage:
         head["usage"] = None
     names = {"thread": str(turn.thread_id), "turn": str(turn.id)}
-    yield _event(head | {"choices": [_choice({"role": "assistant", "content": ""})], "cato": names})
     try:
-        async for text in tail_answer(turn.id, _access_check(turn, api_token_id)):
-            yield _event(head | {"choices": [_choice({"content": text})]})
-        result = await _load_result(turn, api_token_id)
+        async with stopping(turn, is_stopped_when_closed=is_stopped_when_closed):
+            yield event(head | {"choices": [choice({"role": "assistant", "content": ""})], "cato": names})
+            async for text in answer_text(turn, api_token_id):
+                yield event(head | {"choices": [choice({"content": text})]})
+            result = await load_completed(turn, api_token_id)
     except OpenAIError as error:
-        yield _event(error.body)
+        yield event(error.body)
         return
     except NotFoundError as error:
-        yield _event(openai_error_of(error).body)
+        yield event(openai_error_of(error).body)
         return
     head["model"] = result.turn.model or model
-    yield _event(
-        head | {"choices": [_choice({}, finish_reason=_finish_reason(result.turn))], "cato": _cato_extension(result)}
+    for delta in _call_deltas(result.turn):
+        yield event(head | {"choices": [choice(delta)]})
+    yield event(
+        head | {"choices": [choice({}, finish_reason=_finish_reason(result.turn))], "cato": cato_extension(result)}
     )
     if with_usage:
-        yield _event(head | {"choices": [], "usage": _usage(result.turn)})
-    yield _DONE
+        yield event(head | {"choices": [], "usage": usage_with_total(result.turn.usage)})
+    yield DONE
+
+
+@asynccontextmanager
+async def stopping(turn: Turn, *, is_stopped_when_closed: bool) -> AsyncIterator[None]:
+    """Stop the answer if the client closes its stream, unless it can fetch the answer later."""
+    try:
+        yield
+    except (asyncio.CancelledError, GeneratorExit):
+        if is_stopped_when_closed:
+            await run_in_db_thread(partial(runner.stop, turn, by=turn.author_id))
+        raise
+
+
+def answer_text(turn: Turn, api_token_id: uuid.UUID) -> AsyncIterator[str]:
+    """Yield the text of the answer in parts until it ends. Raises NotFoundError once access is lost."""
+    return tail_answer(turn.id, _access_check(turn, api_token_id))
 
 
 def _access_check(turn: Turn, api_token_id: uuid.UUID) -> Callable[[], bool]:
     return partial(access.can_receive, turn.author_id, turn.thread_id, api_token_id)
 
 
-async def _load_result(turn: Turn, api_token_id: uuid.UUID) -> AnswerResult:
+async def load_completed(turn: Turn, api_token_id: uuid.UUID) -> AnswerResult:
+    """Load the answer of a turn that has ended. Raises OpenAIError if it failed, and NotFoundError."""
     if not await run_in_db_thread(_access_check(turn, api_token_id)):
         raise NotFoundError
     result = await run_in_db_thread(load_result, turn.author_id, turn)
@@ -94,21 +120,40 @@ def _head(turn: Turn, kind: str) -> dict[str, Any]:
     }
 
 
-def _cato_extension(result: AnswerResult) -> dict[str, Any]:
+def cato_extension(result: AnswerResult) -> dict[str, Any]:
+    """Return the thread and turn of an answer, and what was recalled for it."""
     return {"thread": str(result.turn.thread_id), "turn": str(result.turn.id), "recalled": result.recalled}
 
 
-def _usage(turn: Turn) -> dict[str, int] | None:
-    """Return the token counts of the model endpoint, or None if it sent none."""
-    if not turn.usage:
-        return None
-    body, completion_tokens = turn.usage["prompt_tokens"], turn.usage["completion_tokens"]
-    return {"prompt_tokens": body, "completion_tokens": completion_tokens, "total_tokens": body + completion_tokens}
+def _message(turn: Turn) -> dict[str, Any]:
+    calls = _calls(turn)
+    message = {"role": "assistant", "content": (turn.answer or None) if calls else turn.answer, "refusal": None}
+    return message | ({"tool_calls": calls} if calls else {})
 
 
-def _choice(delta: dict[str, Any], *, finish_reason: str | None = None) -> dict[str, Any]:
+def _calls(turn: Turn) -> list[dict[str, Any]]:
+    """Return the calls of the client's tools for whose results the turn waits."""
+    return list(turn.tool_messages[-1]["tool_calls"]) if turn.waits_for_tools else []
+
+
+def _call_deltas(turn: Turn) -> Iterator[dict[str, Any]]:
+    """Yield the calls as OpenAI streams them: each one's ID and name, then its arguments."""
+    for index, call in enumerate(_calls(turn)):
+        function = call["function"]
+        yield {"tool_calls": [{"index": index} | call | {"function": function | {"arguments": ""}}]}
+        yield {"tool_calls": [{"index": index, "function": {"arguments": function["arguments"]}}]}
+
+
+def usage_with_total(usage: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the token counts of the model endpoint with their sum, or None if it sent none."""
+    return {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]} if usage else None
+
+
+def choice(delta: dict[str, Any], *, finish_reason: str | None = None) -> dict[str, Any]:
+    """Return the choice of an event."""
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
 
 
-def _event(content: dict[str, Any]) -> bytes:
+def event(content: dict[str, Any]) -> bytes:
+    """Format an event."""
     return b"data: " + json.dumps(content, ensure_ascii=False).encode() + b"\n\n"

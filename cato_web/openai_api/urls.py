@@ -6,6 +6,8 @@ from cato_web.openai_api import views
 
 urlpatterns = [
     path("chat/completions", views.chat_completions, name="v1_chat"),
+    path("responses", views.create_response, name="v1_responses"),
+    path("responses/<str:response_id>", views.one_response, name="v1_response"),
     path("embeddings", views.embeddings, name="v1_embeddings"),
     path("models", views.all_models, name="v1_models"),
     path("models/<path:name>", views.one_model, name="v1_model"),

@@ -1,4 +1,4 @@
-"""Endpoints of /v1: chat completions, embeddings and models."""
+"""Endpoints of /v1: chat completions, responses, embeddings and models."""
 
 from __future__ import annotations
 
@@ -15,32 +15,49 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
 from cato_web.api_auth import Principal
-from cato_web.openai_api import models, responses
+from cato_web.openai_api import background, models, response_objects, responses
 from cato_web.openai_api.auth import openai_endpoint, parse_body, unknown_path
-from cato_web.openai_api.conversations import submit
+from cato_web.openai_api.conversations import load_result, submit
 from cato_web.openai_api.errors import OpenAIError, no_such_model
 from cato_web.openai_api.requests import ChatRequest, EmbeddingRequest, input_texts
+from cato_web.openai_api.response_requests import ResponseRequest, rename_param, to_chat_request
+from cato_web.openai_api.response_threads import (
+    Continuation,
+    ResponseRound,
+    continue_response,
+    get_round,
+    latest_round,
+)
 from chat.executors import run_in_db_thread, run_in_recall_thread
 from chat.llm import endpoint
-from memory.api import batched, embed, embedding_model, estimate_tokens
+from chat.llm.endpoint import ModelEndpoint
+from memory.api import batched, count_message, embed, embedding_model, estimate_tokens
 
 _MAX_TEXTS = 2048
 # Embedding shares its threads with recall, which gets its turn between batches.
 _BATCH_SIZE = 32
 
 
-@openai_endpoint("ask", "POST")
+@openai_endpoint("POST", "ask")
 async def chat_completions(request: HttpRequest, principal: Principal) -> HttpResponseBase:
     """Answer the last message in its thread, with recall and memory as in the browser."""
     body = parse_body(request, ChatRequest)
-    model = await models.resolve_model(body.model, await run_in_db_thread(endpoint.current))
+    model_endpoint = await run_in_db_thread(endpoint.current)
+    model = await models.resolve_model(body.model, model_endpoint)
+    if background.is_background(body, request.headers):
+        await run_in_db_thread(count_message, principal.person.pk)
+        return await _background_response(model_endpoint, body, model or "")
     turn = await run_in_db_thread(submit, principal, body, request.headers, model)
     response: HttpResponseBase
     if body.stream:
-        with_usage = body.stream_options is not None and body.stream_options.include_usage
         response = StreamingHttpResponse(
             responses.completion_chunks(
-                turn, principal.token_id, model=body.model or models.DEFAULT_MODEL, with_usage=with_usage
+                turn,
+                principal.token_id,
+                model=body.model or models.DEFAULT_MODEL,
+                with_usage=_wants_usage(body),
+                # A client with a key can repeat the request and get the answer.
+                is_stopped_when_closed="Idempotency-Key" not in request.headers,
             ),
             content_type="text/event-stream",
             headers={"X-Accel-Buffering": "no"},
@@ -52,7 +69,90 @@ async def chat_completions(request: HttpRequest, principal: Principal) -> HttpRe
     return response
 
 
-@openai_endpoint("read", "POST")
+async def _background_response(model_endpoint: ModelEndpoint | None, body: ChatRequest, model: str) -> HttpResponseBase:
+    background.check_request(body)
+    chunks = background.answer(model_endpoint, body, model)
+    response: HttpResponseBase
+    if body.stream:
+        response = StreamingHttpResponse(
+            background.completion_chunks(chunks, model=model or models.DEFAULT_MODEL, with_usage=_wants_usage(body)),
+            content_type="text/event-stream",
+            headers={"X-Accel-Buffering": "no"},
+        )
+    else:
+        response = JsonResponse(await background.completion(chunks, model=model or models.DEFAULT_MODEL))
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@openai_endpoint("POST", "ask")
+async def create_response(request: HttpRequest, principal: Principal) -> HttpResponseBase:
+    """Answer the input in its thread, as a chat completion does."""
+    body = parse_body(request, ResponseRequest)
+    model = await models.resolve_model(body.model, await run_in_db_thread(endpoint.current))
+    begun = await run_in_db_thread(_begin_response, principal, body, request, model)
+    echo = {
+        "previous_response_id": body.previous_response_id,
+        "instructions": body.instructions,
+        "metadata": body.metadata or {},
+        "store": body.store is not False,
+    }
+    response: HttpResponseBase
+    if body.stream:
+        events = response_objects.response_events(
+            begun,
+            principal.token_id,
+            echo=echo,
+            is_stopped_when_closed="Idempotency-Key" not in request.headers,
+        )
+        response = StreamingHttpResponse(events, content_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    else:
+        response = JsonResponse(await response_objects.wait_for_response(begun, principal.token_id, echo=echo))
+    response["X-Cato-Thread"] = str(begun.turn.thread_id)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@openai_endpoint("GET", "read", "ask")
+async def one_response(request: HttpRequest, principal: Principal, response_id: str) -> HttpResponse:
+    """Return a response to one's own message, also while it is in progress."""
+    found = await run_in_db_thread(get_round, principal, response_id)
+    result = await run_in_db_thread(load_result, principal.person.pk, found.turn)
+    return JsonResponse(response_objects.saved_response(found, result), headers={"Cache-Control": "no-store"})
+
+
+def _begin_response(
+    principal: Principal, body: ResponseRequest, request: HttpRequest, model: str | None
+) -> ResponseRound:
+    """Post the input in its thread. Raises OpenAIError and CatoError."""
+    if request.headers.get("X-Cato-Background", "").lower() == "yes":
+        raise OpenAIError(_("Send background requests to /v1/chat/completions."), param="X-Cato-Background")
+    continuation = Continuation()
+    if body.previous_response_id is not None:
+        if request.headers.get("X-Cato-Thread"):
+            sentence = _("Send previous_response_id or X-Cato-Thread, not both: each names a thread.")
+            raise OpenAIError(sentence, param="previous_response_id")
+        continuation = continue_response(principal, body.previous_response_id)
+    try:
+        chat_request = to_chat_request(body, before=continuation.before)
+        turn = submit(
+            principal,
+            chat_request,
+            request.headers,
+            model,
+            thread=continuation.thread,
+            is_stored=body.store is not False,
+        )
+    except OpenAIError as error:
+        raise rename_param(error) from error
+    return latest_round(turn)
+
+
+def _wants_usage(body: ChatRequest) -> bool:
+    return body.stream_options is not None and body.stream_options.include_usage
+
+
+@openai_endpoint("POST", "read")
 async def embeddings(request: HttpRequest, principal: Principal) -> HttpResponse:
     """Embed texts with the configured embedding model; nothing is stored."""
     body = parse_body(request, EmbeddingRequest)
@@ -81,7 +181,7 @@ async def embeddings(request: HttpRequest, principal: Principal) -> HttpResponse
     )
 
 
-@openai_endpoint("read", "GET")
+@openai_endpoint("GET", "read", "ask")
 async def all_models(request: HttpRequest, principal: Principal) -> HttpResponse:
     """List the models."""
     return JsonResponse(
@@ -89,7 +189,7 @@ async def all_models(request: HttpRequest, principal: Principal) -> HttpResponse
     )
 
 
-@openai_endpoint("read", "GET")
+@openai_endpoint("GET", "read", "ask")
 async def one_model(request: HttpRequest, principal: Principal, name: str) -> HttpResponse:
     """Return one model."""
     rows = await models.model_objects(await run_in_db_thread(endpoint.current))

@@ -1,0 +1,95 @@
+"""Requests that chat front ends make by themselves, for titles, tags or search queries.
+
+The model answers them from their messages alone: without recall, without a thread, and nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from cato_web.openai_api.errors import OpenAIError, openai_error_of
+from cato_web.openai_api.messages import check_roles
+from cato_web.openai_api.requests import ChatRequest, check_supported, generation_options
+from cato_web.openai_api.responses import DONE, choice, event, usage_with_total
+from chat.answers.runner import PLACEHOLDER
+from chat.errors import ModelError
+from chat.llm import client
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.events import StreamChunk
+
+
+def is_background(body: ChatRequest, headers: Mapping[str, str]) -> bool:
+    """Return True if the request says so, or has the form of Open WebUI's tasks, which say so nowhere."""
+    task = str((body.metadata or {}).get("task", ""))
+    if headers.get("X-Cato-Background", "").lower() == "yes" or task.endswith("_generation"):
+        return True
+    content = body.messages[-1].content
+    return isinstance(content, str) and content.lstrip().startswith("### Task:") and "<chat_history>" in content
+
+
+def check_request(body: ChatRequest) -> None:
+    """Raise OpenAIError if the request uses a feature that is not supported, such as tools, which need a thread."""
+    check_supported(body)
+    check_roles(body.messages, allow_tools=False)
+    if body.tools:
+        sentence = _("A background request has no thread to wait for tools in: leave tools away.")
+        raise OpenAIError(sentence, code="unsupported_parameter", param="tools")
+
+
+async def answer(endpoint: ModelEndpoint | None, body: ChatRequest, model: str) -> AsyncGenerator[StreamChunk, None]:
+    """Stream the model's answer. Raises ModelError."""
+    if endpoint is None:
+        yield StreamChunk(_(PLACEHOLDER), finish_reason="stop")
+        return
+    messages = [message.model_dump(include={"role", "content"}, exclude_none=True) for message in body.messages]
+    async with aclosing(client.stream(endpoint, messages, model=model, options=generation_options(body))) as chunks:
+        async for chunk in chunks:
+            yield chunk
+
+
+async def completion(chunks: AsyncGenerator[StreamChunk, None], *, model: str) -> dict[str, Any]:
+    """Return the complete answer in OpenAI's format. Raises ModelError."""
+    text, reason, usage = "", "stop", None
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            text += chunk.text
+            reason, usage = chunk.finish_reason or reason, chunk.usage or usage
+    message = {"role": "assistant", "content": text, "refusal": None}
+    return _head("chat.completion", model) | {
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}],
+        "usage": usage_with_total(usage),
+    }
+
+
+async def completion_chunks(
+    chunks: AsyncGenerator[StreamChunk, None], *, model: str, with_usage: bool
+) -> AsyncIterator[bytes]:
+    """Yield the answer as events; a failure is an event of its own."""
+    head, usage = _head("chat.completion.chunk", model), None
+    if with_usage:
+        head["usage"] = None
+    yield event(head | {"choices": [choice({"role": "assistant", "content": ""})]})
+    try:
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                usage = chunk.usage or usage
+                delta = {"content": chunk.text} if chunk.text else {}
+                if delta or chunk.finish_reason:
+                    yield event(head | {"choices": [choice(delta, finish_reason=chunk.finish_reason or None)]})
+    except ModelError as error:
+        yield event(openai_error_of(error).body)
+        return
+    if with_usage:
+        yield event(head | {"choices": [], "usage": usage_with_total(usage)})
+    yield DONE
+
+
+def _head(kind: str, model: str) -> dict[str, Any]:
+    created = int(time.time())
+    return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": created, "model": model}
