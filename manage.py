@@ -4,8 +4,6 @@
 import os
 import sys
 
-from cato_web.config.loader import ConfigError
-
 
 def main() -> int:
     """Run the command that the arguments name; returns the exit code, 3 for a configuration that cannot be used."""
@@ -20,6 +18,8 @@ def main() -> int:
         return serve(arguments)
 
     from django.core.management import execute_from_command_line
+
+    from cato_web.config.loader import ConfigError
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
     try:

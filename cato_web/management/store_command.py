@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,13 @@ from tqdm import tqdm
 
 from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import ChromaCleanupError, run_if_requested
-from cato_web.supervisor.main import accepts_connections, data_dir_lock
-from cato_web.supervisor.plan import StartupError, chroma_server, free_port
+from cato_web.supervisor.data_dir_lock import data_dir_lock
+from cato_web.supervisor.plan import StartupError
+from cato_web.supervisor.server_info import running_server_info
+from cato_web.supervisor.shared_store import shared_store, temporary_chroma
 
 # Set for commands that run with a temporary vector store.
 _OWN_STORE_VARIABLE = "CATO_OWN_STORE"
-_START_TIMEOUT = 20.0  # seconds, for a temporary vector store
 _CLEANUP_TIMEOUT = 300.0  # seconds, for `serve`
 
 
@@ -31,6 +31,8 @@ class StoreCommand(BaseCommand):
     """A management command that uses the vector store."""
 
     requires_system_checks: list[str] = []
+    # Whether it runs beside other commands; otherwise it has the data directory for itself while `serve` does not run.
+    shares_store = False
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Run here if a vector store is configured, otherwise in a process with the address of one."""
@@ -39,13 +41,34 @@ class StoreCommand(BaseCommand):
             super().run_from_argv(argv)
             return
         try:
-            with _server_addresses(config) as addresses:
+            with self._server_addresses(config, argv[1]) as addresses:
                 command = [sys.executable, "-m", "django", *argv[1:]]
                 code = subprocess.run(command, env=_environment(addresses), check=False).returncode  # noqa: S603
         except StartupError as error:
             sys.stderr.write(f"{error}\n")
             code = 1
         sys.exit(code)
+
+    @contextmanager
+    def _server_addresses(self, config: Config, name: str) -> Iterator[dict[str, str]]:
+        server_info = running_server_info(config.server.data_dir)
+        if server_info and server_info["chroma_url"] is None:
+            raise StartupError("Cato runs here without a vector store.")
+        if server_info:
+            yield {"REDIS_URL": server_info["redis_url"], "CHROMA_URL": server_info["chroma_url"]}
+            return
+        files = config.vector_store.path
+        if self.shares_store:
+            with shared_store(config.server.data_dir, files) as url:
+                yield {"CHROMA_URL": url}
+            return
+        with data_dir_lock(config.server.data_dir, f"`manage.py {name}` works on"):
+            with temporary_chroma(files) as url:
+                yield {"CHROMA_URL": url, _OWN_STORE_VARIABLE: "yes"}
+            try:
+                run_if_requested(files)
+            except ChromaCleanupError as error:
+                raise StartupError(f"{error}\nRun the command again, or start Cato, which retries.") from error
 
 
 class ProgressBars:
@@ -82,7 +105,7 @@ def exclusive_data_dir() -> Iterator[None]:
     if _OWN_STORE_VARIABLE in os.environ:  # locked by the process that runs the vector store
         yield
         return
-    with data_dir_lock(settings.CATO.server.data_dir):
+    with data_dir_lock(settings.CATO.server.data_dir, "`manage.py restore` works on"):
         yield
 
 
@@ -95,65 +118,14 @@ def wait_for_cleanup(marker: Path) -> None:
         time.sleep(0.1)
 
 
-def running_server_info(config: Config) -> Mapping[str, Any]:
-    """Return what a running `serve` on this data directory wrote about itself, or an empty mapping."""
-    try:
-        server_info = json.loads((config.server.data_dir / "serve.json").read_text())
-        os.kill(server_info["pid"], 0)
-    except (OSError, ValueError, KeyError):
-        return {}
-    return dict(server_info)
-
-
 def _is_served() -> bool:
     files = str(settings.CATO.vector_store.path)
-    server_info = running_server_info(settings.CATO)
+    server_info = running_server_info(settings.CATO.server.data_dir)
     return (
         bool(server_info)
         and server_info["chroma_path"] == files
         and server_info["chroma_url"] == settings.CATO.chroma_url
     )
-
-
-@contextmanager
-def _server_addresses(config: Config) -> Iterator[dict[str, str]]:
-    server_info = running_server_info(config)
-    if server_info and server_info["chroma_url"] is None:
-        raise StartupError("Cato runs here without a vector store.")
-    if server_info:
-        yield {"REDIS_URL": server_info["redis_url"], "CHROMA_URL": server_info["chroma_url"]}
-        return
-    files = config.vector_store.path
-    with data_dir_lock(config.server.data_dir):
-        with temporary_chroma(files) as url:
-            yield {"CHROMA_URL": url, _OWN_STORE_VARIABLE: "yes"}
-        try:
-            run_if_requested(files)
-        except ChromaCleanupError as error:
-            raise StartupError(f"{error}\nRun the command again, or start Cato, which retries.") from error
-
-
-@contextmanager
-def temporary_chroma(path: Path) -> Iterator[str]:
-    """Run a Chroma server for these files while the block runs. Raises StartupError."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    env = dict(os.environ) | {"ANONYMIZED_TELEMETRY": "False"}
-    server = chroma_server(path, port, env)
-    server.start()
-    try:
-        deadline = time.monotonic() + _START_TIMEOUT
-        while not accepts_connections(url):
-            if server.has_exited or time.monotonic() > deadline:
-                raise StartupError(f"The vector store over {path} did not start.{server.stderr_tail}")
-            time.sleep(0.05)
-        yield url
-    finally:
-        server.terminate()
-        if server.process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                server.process.wait(server.grace)
-        server.kill()
 
 
 def _environment(addresses: Mapping[str, str]) -> dict[str, str]:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import errno
-import fcntl
 import hashlib
 import http.client
-import json
 import os
 import select
 import shutil
@@ -24,13 +22,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from cato_web.config import loader as configuration
 from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import cleanup_marker
+from cato_web.supervisor.data_dir_lock import data_dir_lock
 from cato_web.supervisor.plan import ServerPlan, StartupError, build_plan
-from cato_web.supervisor.process import ChildProcess, log_line
+from cato_web.supervisor.process import ChildProcess, accepts_connections, log_line
+from cato_web.supervisor.server_info import FILE_NAME, local_address, write_server_info
 
 POLL_INTERVAL = 0.02  # seconds, while starting
 VALKEY_START_TIMEOUT = 10.0  # seconds
@@ -95,7 +94,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Start everything and run until stopped; return the exit code."""
-        info_file = self._config.server.data_dir / "serve.json"
+        info_file = self._config.server.data_dir / FILE_NAME
         try:
             self._start(info_file)
             sys.stdout.write(f"Cato is ready at {self._config.server.public_url or self._url}\n")
@@ -193,9 +192,7 @@ class Supervisor:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def _web_answers(self) -> bool:
-        host = self._config.server.host
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (connects, does not bind)
-        connection = http.client.HTTPConnection(host, self._config.server.port, timeout=1)
+        connection = http.client.HTTPConnection(*local_address(self._url), timeout=1)
         try:
             connection.request("GET", "/healthz")
             return connection.getresponse().status == 200
@@ -203,20 +200,6 @@ class Supervisor:
             return False
         finally:
             connection.close()
-
-
-def accepts_connections(url: str) -> bool:
-    """Return whether the server at unix://path or http://host:port accepts a connection."""
-    parts = urlsplit(url)
-    try:
-        if parts.scheme == "unix":
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.connect(parts.path)
-        else:
-            socket.create_connection((parts.hostname or "", parts.port or 80), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 def _restart_exited(children: Sequence[ChildProcess]) -> None:
@@ -236,22 +219,6 @@ def _check_port(host: str, port: int) -> None:
             message = f"Port {port} of {host} is in use. Choose another one with --port or CATO_PORT."
             raise StartupError(message) from None
         raise StartupError(f"Cato cannot listen on {host}, port {port}: {error.strerror or error}.") from None
-
-
-@contextmanager
-def data_dir_lock(data_dir: Path) -> Iterator[None]:
-    """Lock the data directory for this process. Raises StartupError if another process holds the lock."""
-    with (data_dir / "serve.lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            message = f"Cato already runs on {data_dir} (process {lock.read().strip() or 'unknown'})."
-            raise StartupError(message) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
 
 
 @contextmanager
@@ -281,7 +248,4 @@ def _write_server_info(info_file: Path, plan: ServerPlan, url: str, files: Path)
     """Write the addresses of the servers, and whose files are managed, for commands that run while this process does."""
     content = {"pid": os.getpid(), "url": url, "redis_url": plan.redis_url, "chroma_url": plan.chroma_url}
     content["chroma_path"] = str(files) if plan.chroma is not None else None
-    temporary = info_file.with_suffix(".new")
-    temporary.touch(mode=0o600)
-    temporary.write_text(json.dumps(content))
-    temporary.replace(info_file)
+    write_server_info(info_file, content)

@@ -6,6 +6,7 @@ import ctypes
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
+from urllib.parse import urlsplit
 
 FIRST_DELAY = 0.2  # seconds until a child is restarted; doubles each time
 MAX_DELAY = 10.0
@@ -110,6 +112,20 @@ class ChildProcess:
             return
         finally:
             self.process.wait()
+
+
+def accepts_connections(url: str) -> bool:
+    """Return whether the server at unix://path or http://host:port accepts a connection."""
+    parts = urlsplit(url)
+    try:
+        if parts.scheme == "unix":
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(parts.path)
+        else:
+            socket.create_connection((parts.hostname or "", parts.port or 80), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def log_line(text: str) -> None:

@@ -39,10 +39,12 @@ class Command(BaseCommand):
 
 def _lines(report: ImportReport) -> list[str]:
     lines = [
-        f"{report.found:,} conversations found: {report.imported:,} imported ({report.turns:,} turns), "
-        f"{report.already_there:,} existed already, {report.skipped_count:,} are incomplete."
+        f"{report.found:,} conversations, projects and memories found: {report.imported:,} imported "
+        f"({report.turns:,} turns), {report.already_there:,} existed already, "
+        f"{report.not_imported.total():,} were not imported."
     ]
-    lines += [f"Left out, {what}: {count:,}" for what, count in sorted(report.left_out.items())]
+    lines += [f"Not imported, {why}: {count:,}" for why, count in sorted(report.not_imported.items())]
+    lines += [f"Left out, {what}: {count:,}" for what, count in sorted(report.left_out.items()) if count]
     lines += [f"{title}: {why}" for title, why in report.skipped]
     remaining = report.skipped_count - len(report.skipped)
     return [*lines, f"and {remaining:,} more"] if remaining else lines

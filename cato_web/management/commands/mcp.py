@@ -9,11 +9,12 @@ from django.core.management.base import CommandError
 
 from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.management.store_command import StoreCommand
-from cato_web.mcp.tools import Caller
+from cato_web.mcp.caller import Caller
 
 
 class Command(StoreCommand):
     help = "Serve memory as MCP tools on standard input and output, until the input ends."
+    shares_store = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

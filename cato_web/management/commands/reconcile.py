@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from cato_web.accounts.export.jobs import delete_orphaned_exports
 from cato_web.management.store_command import ProgressBars, StoreCommand
 from chat import services as chat
 from memory import api as memory
@@ -36,5 +37,7 @@ class Command(StoreCommand):
         self.stdout.write(f"{result.files_removed:,} orphaned originals removed")
         attachments = chat.delete_orphaned_attachments(dry_run=options["dry_run"])
         imports = chat.delete_orphaned_imports(dry_run=options["dry_run"])
+        exports = delete_orphaned_exports(dry_run=options["dry_run"])
         self.stdout.write(f"{attachments:,} orphaned attachments removed")
         self.stdout.write(f"{imports:,} orphaned import files removed")
+        self.stdout.write(f"{exports:,} orphaned exports removed")

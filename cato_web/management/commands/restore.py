@@ -13,8 +13,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.backups.errors import BackupError
 from cato_web.backups.restoring import restore
-from cato_web.management.store_command import ProgressBars, StoreCommand, exclusive_data_dir, running_server_info
+from cato_web.management.store_command import ProgressBars, StoreCommand, exclusive_data_dir
 from cato_web.supervisor.plan import StartupError
+from cato_web.supervisor.server_info import running_server_info
 from chat.realtime.hub import count_web_processes
 from memory import api as memory
 from memory.api import CatoError
@@ -36,7 +37,7 @@ class Command(StoreCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         """Refuse while Cato runs, and run without a vector store if none is needed."""
         is_help = "--help" in argv or "-h" in argv
-        if not is_help and (running_server_info(settings.CATO) or count_web_processes()):
+        if not is_help and (running_server_info(settings.CATO.server.data_dir) or count_web_processes()):
             sys.stderr.write(
                 "Cato is running. Stop its web processes, then restore; "
                 "a killed process counts for another half minute.\n"
