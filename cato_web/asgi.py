@@ -13,11 +13,12 @@ _django = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402  (needs the app registry)
 
 from cato_web import lifespan  # noqa: E402
+from cato_web.cors import Cors  # noqa: E402
 from cato_web.mcp import asgi  # noqa: E402
 from cato_web.middleware import NoStore, OriginValidator  # noqa: E402
 from chat.realtime.routing import router  # noqa: E402
 
-_django_app, _mcp_app = NoStore(_django), NoStore(asgi.tools.application)
+_django_app, _mcp_app = Cors(NoStore(_django)), NoStore(asgi.tools.application)
 _socket_app = OriginValidator(AuthMiddlewareStack(router))
 
 

@@ -1,4 +1,4 @@
-"""The worker: runs the tasks of memory and chat on wake-up, and sweeps periodically for missed ones."""
+"""The worker: runs the tasks of memory, chat and accounts on wake-up, and sweeps periodically for missed ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 app = Celery("cato")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["memory", "chat"])
+app.autodiscover_tasks(["memory", "chat", "cato_web.accounts"])
 
 _SWEEP_INTERVAL, _CLEANUP_INTERVAL = 3.0, 3600.0  # seconds
 _stopping = threading.Event()
@@ -38,22 +38,27 @@ def stop_sweeping(**kwargs: Any) -> None:
 
 
 def _sweep_loop() -> None:
-    _with_fresh_connections(run_startup_backfills)
+    _run_all(run_startup_backfills)
     cleaned_at = None
     while not _stopping.wait(_SWEEP_INTERVAL):
-        _with_fresh_connections(sweep)
+        sweep()
         if cleaned_at is None or time.monotonic() - cleaned_at > _CLEANUP_INTERVAL:
             cleaned_at = time.monotonic()
-            _with_fresh_connections(cleanup)
+            cleanup()
 
 
-def _with_fresh_connections(work: Callable[[], None]) -> None:
-    try:
-        work()
-    except DatabaseError as error:
-        log.warning("%s could not run: %s", work.__name__, type(error).__name__)
-    finally:
-        close_old_connections()
+def _run_all(*steps: Callable[[], object]) -> None:
+    """Run each step, whether or not the ones before it succeeded."""
+    for step in steps:
+        try:
+            step()
+        except DatabaseError as error:
+            log.warning("%s could not run: %s", step.__name__, type(error).__name__)
+            close_old_connections()
+        except Exception:
+            # Any error: one failing step must end neither the other steps nor the sweep thread.
+            log.exception("%s failed", step.__name__)
+    close_old_connections()
 
 
 def run_startup_backfills() -> None:
@@ -66,28 +71,49 @@ def run_startup_backfills() -> None:
 def sweep() -> None:
     """Process due work that no wake-up announced."""
     from cato_web.accounts.deletion import run_account_deletions
+    from cato_web.accounts.export import jobs as exports
+    from chat import services as chat
+    from memory import api as memory
+
+    _run_all(
+        _interrupt_stale_answers,
+        chat.purge_deleted,
+        chat.delete_forgotten_instructions,
+        chat.delete_unsent_attachments,
+        chat.resume_imports,
+        exports.resume_exports,
+        exports.check_after_forgetting,
+        run_account_deletions,
+        memory.sweep,
+        memory.release_unused_models,
+    )
+
+
+def _interrupt_stale_answers() -> None:
     from chat import services as chat
     from chat.realtime import frames
     from chat.realtime.hub import publish_to_redis
-    from memory import api as memory
 
     for turn_id in chat.interrupt_stale_answers():
         publish_to_redis(frames.turn(turn_id))
-    chat.purge_deleted()
-    chat.delete_forgotten_instructions()
-    chat.delete_unsent_attachments()
-    chat.resume_imports()
-    run_account_deletions()
-    memory.sweep()
-    memory.release_unused_models()
 
 
 def cleanup() -> None:
-    """Apply retention rules and delete orphaned files."""
+    """Apply retention rules, and delete old exports, events and keys, orphaned files and expired grants of apps."""
+    from cato_web.accounts.export import jobs as exports
+    from cato_web.idempotency import delete_old_keys
+    from cato_web.oauth import grants
     from chat import services as chat
     from memory import api as memory
 
-    memory.enqueue_retention_if_due()
-    memory.delete_orphaned_originals()
-    chat.delete_orphaned_attachments()
-    chat.delete_orphaned_imports()
+    _run_all(
+        delete_old_keys,
+        grants.delete_unused,
+        memory.enqueue_retention_if_due,
+        memory.delete_old_events,
+        memory.delete_orphaned_originals,
+        chat.delete_orphaned_attachments,
+        chat.delete_orphaned_imports,
+        exports.delete_old_exports,
+        exports.delete_orphaned_exports,
+    )

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from cato_web.accounts import login_sessions
 from chat.llm import endpoint
-from chat.rows.sidebar import ThreadGroup, thread_groups
+from chat.rows.sidebar import ThreadList, thread_list
 from memory import api as memory
 from memory.api import VectorStoreUnavailableError
 
@@ -38,7 +38,7 @@ class PageContext:
     """Data of the base template; `person` is None before login."""
 
     person: object
-    thread_groups: list[ThreadGroup]
+    thread_list: ThreadList | None
     banner: Banner | None
     theme: str
     density: str
@@ -55,11 +55,11 @@ def page_context(request: HttpRequest) -> dict[str, object]:
 def _read_context(request: HttpRequest) -> PageContext:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
-        return PageContext(None, [], None, "", "", settings.CATO.vector_store.context_mode, False, "")
+        return PageContext(None, None, None, "", "", settings.CATO.vector_store.context_mode, False, "")
     login_sessions.touch(request, user)
     return PageContext(
         person=user,
-        thread_groups=thread_groups(user.pk, _open_thread(request)),
+        thread_list=thread_list(user.pk, _open_thread(request)),
         banner=banner(request, user.is_administrator),
         theme=user.theme,
         density=user.density,

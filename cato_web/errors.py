@@ -9,12 +9,14 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from cato_web.api_auth import InvalidTokenError, MissingScopeError
+from cato_web.idempotency import IdempotencyError
 from chat.errors import ConflictError, ModelError, PermissionDeniedError
 from memory.api import (
     NOT_FOUND,
     CatoError,
     DocumentConflictError,
     EmbeddingError,
+    EventsExpiredError,
     InvalidInputError,
     NotFoundError,
     RateLimitedError,
@@ -31,9 +33,11 @@ ERROR_TABLE: dict[type[Exception], tuple[int, str]] = {
     NotFoundError: (404, "not_found"),
     Http404: (404, "not_found"),
     ConflictError: (409, "refused"),
+    IdempotencyError: (409, "idempotency_conflict"),
     VectorStoreDisabledError: (409, "disabled"),
     RecordConflictError: (409, "record_conflict"),
     DocumentConflictError: (409, "document_conflict"),
+    EventsExpiredError: (410, "events_expired"),
     InvalidInputError: (422, "invalid"),
     CatoError: (422, "invalid"),
     RateLimitedError: (429, "too_fast"),

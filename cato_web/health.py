@@ -49,6 +49,10 @@ def _is_authorized_scraper(request: HttpRequest) -> bool:
     if token is not None:
         sent_token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         return hmac.compare_digest(sent_token.encode("utf-8", "replace"), token.get_secret_value().encode())
-    # Forwarded requests come from elsewhere, even if the proxy runs on this machine.
+    return is_from_this_machine(request)
+
+
+def is_from_this_machine(request: HttpRequest) -> bool:
+    """Return whether the request was sent on this machine; one that a proxy forwarded comes from elsewhere."""
     is_forwarded = "X-Forwarded-For" in request.headers or "X-Forwarded-Proto" in request.headers
     return not is_forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))

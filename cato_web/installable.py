@@ -66,7 +66,7 @@ def service_worker(request: HttpRequest) -> HttpResponse:
         "service-worker.js",
         {
             "version": hashlib.sha256(page.encode()).hexdigest()[:16],
-            "files": [reverse("offline"), static(ICON), *addresses_of("css/cato.css")],
+            "files": [reverse("offline"), static(ICON), *addresses_of("css/cato.css"), *addresses_of("css/pages.css")],
         },
         content_type="text/javascript",
     )

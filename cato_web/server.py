@@ -6,26 +6,45 @@ first start has one.
 
 from __future__ import annotations
 
+import io
 import os
+import socket
 import subprocess
 import sys
+from contextlib import suppress
+
+import uvicorn
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
 
 
-def main() -> None:
-    """Serve until terminated; running answers may finish first."""
-    import uvicorn
+class _Server(uvicorn.Server):
+    """A server that prints a text once it accepts connections: nobody follows the link of the set-up too early."""
 
+    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+        super().__init__(config)
+        self._greeting = greeting
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then print the text."""
+        await super().startup(sockets)
+        if self.started:
+            sys.stdout.write(self._greeting)
+            sys.stdout.flush()
+
+
+def main() -> None:
+    """Serve until terminated; running answers may finish first. Exits with code 3 if the server cannot start."""
     from cato_web.config import loader
 
     try:
         conf = loader.load()
     except loader.ConfigError as error:
         sys.exit(str(error))
+    greeting = ""
     if "--prepare" in sys.argv[1:]:
-        _prepare(is_first=not (conf.server.data_dir / "static" / "staticfiles.json").exists())
-    uvicorn.run(
+        greeting = _prepare(is_first=not (conf.server.data_dir / "static" / "staticfiles.json").exists())
+    config = uvicorn.Config(
         "cato_web.asgi:application",
         host=conf.server.host,
         port=conf.server.port,
@@ -45,23 +64,31 @@ def main() -> None:
         access_log=False,
         server_header=False,
     )
+    config.load_app()  # outside the event loop
+    server = _Server(config, greeting)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        sys.exit(3)
 
 
-def _prepare(*, is_first: bool) -> None:
+def _prepare(*, is_first: bool) -> str:
+    """Run the command `prepare`; return what it printed."""
     if is_first:
         # The settings depend on whether the assets were collected when they are read.
-        subprocess.run([sys.executable, "-m", "django", "prepare"], check=True)
-        return
+        command = [sys.executable, "-m", "django", "prepare"]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603
     import django
 
     django.setup()
     from django.core.management import call_command
     from django.db import connections
 
-    call_command("prepare")
-    sys.stdout.flush()
+    output = io.StringIO()
+    call_command("prepare", stdout=output)
     # Requests are served in other threads, with connections of their own.
     connections.close_all()
+    return output.getvalue()
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ ABSOLUTE_URL_OVERRIDES = {"memory.exchange": lambda exchange: reverse("exchange"
 INSTALLED_APPS = [
     "cato_web",
     "cato_web.accounts",
+    "cato_web.oauth",
     "chat",
     "memory",
     "django.contrib.auth",

@@ -3,12 +3,14 @@
 from django.urls import include, path
 
 from cato_web import health, installable
+from cato_web.cli import views as cli
 from cato_web.stats import views as stats
 
 urlpatterns = [
     path("healthz", health.healthz, name="alive"),
     path("readyz", health.readyz, name="ready"),
     path("metrics", health.metrics, name="metrics"),
+    path("cli", cli.run_command, name="cli"),
     path("manifest.webmanifest", installable.manifest, name="manifest"),
     path("service-worker.js", installable.service_worker, name="service_worker"),
     path("offline", installable.offline, name="offline"),
@@ -18,6 +20,7 @@ urlpatterns = [
     path("", include("memory.urls")),
     path("v1/", include("cato_web.openai_api.urls")),
     path("", include("cato_web.accounts.urls")),
+    path("", include("cato_web.oauth.urls")),
 ]
 
 handler400 = "cato_web.errors.bad_request"

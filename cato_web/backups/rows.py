@@ -65,8 +65,17 @@ _RULES: dict[type[Model], _Rule] = {
     CachedEmbedding: _Rule(_with_live_text),
     Instruction: _Rule(_not_forgotten),
 }
-# Collections of the search index, and login sessions, which a restore ends.
-LEFT_OUT = {"memory.collection", "memory.placement", "people.loginsession"}
+# Collections of the search index, login sessions, which a restore ends, exports, which are copies of other rows, and
+# events: a restored installation begins another feed, so that a program that followed the former one is told to read
+# everything again.
+LEFT_OUT = {
+    "memory.collection",
+    "memory.placement",
+    "memory.event",
+    "memory.eventfeed",
+    "people.exportjob",
+    "people.loginsession",
+}
 
 
 def app_labels() -> list[str]:

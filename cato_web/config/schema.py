@@ -41,6 +41,13 @@ def _split_list(value: object) -> object:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
+def _check_origin(origin: str) -> str:
+    """Check an origin as browsers send it: scheme and host in lower case, with a port unless it is the usual one."""
+    if not re.fullmatch(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", origin):
+        raise ValueError("it should be an origin without a path, such as https://chat.example.org")
+    return origin
+
+
 def _split_locations(value: object) -> object:
     if not isinstance(value, str):
         return value
@@ -139,6 +146,7 @@ class Llm(Section):
     temperature: Annotated[float, Field(ge=0, le=2)]
     max_tokens: Count
     context_tokens: Count
+    tools: Annotated[Literal["auto", "on", "off"], BeforeValidator(_mode_from_bool)]
     timeout_seconds: Annotated[float, Field(gt=0)]
     system_prompt_files: Annotated[list[FilePath], BeforeValidator(_split_list)]
     base_prompt_file: FilePath | None
@@ -246,6 +254,24 @@ class Api(Section):
 
     enabled: bool
     requests_per_minute: Count
+    keep_events_days: Count
+    cors_origins: Annotated[list[Annotated[str, AfterValidator(_check_origin)]], BeforeValidator(_split_list)]
+
+
+class ToolCommand(Section):
+    """A command that is a tool server, spoken to through its standard input and output."""
+
+    name: Annotated[str, Field(min_length=1, max_length=40)]
+    command: Annotated[list[str], Field(min_length=1)]
+    environment: dict[str, SecretStr] = Field(default_factory=dict)
+
+
+class Tools(Section):
+    """Tool servers, whose tools the model may call."""
+
+    timeout_seconds: Annotated[float, Field(gt=0)]
+    internal_hosts: Annotated[list[str], BeforeValidator(_split_list)]
+    commands: list[ToolCommand]
 
 
 class Logging(Section):
@@ -287,6 +313,7 @@ class Config(Section):
     chat: Chat
     openid: OpenId
     api: Api
+    tools: Tools
     logging: Logging
     locations: Annotated[dict[str, FilePath], BeforeValidator(_split_locations)]
     database_url: Annotated[Annotated[str, _url_with_scheme("postgresql", "postgres")] | None, NO_REPR]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -14,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import localize
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from cato_web.stats.charts import Chart, area_chart, bar_chart
@@ -23,6 +25,7 @@ from memory import api as memory
 from memory.api import (
     SOURCES,
     DocumentVersion,
+    Exchange,
     Job,
     MemoryCounts,
     Operation,
@@ -54,6 +57,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class DateChoice:
+    """A link to the growth by one of the dates of an exchange."""
+
+    label: str
+    url: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """A titled list of values."""
 
@@ -67,6 +79,7 @@ def stats(request: PageRequest) -> HttpResponse:
     is_everything = request.user.is_administrator and request.GET.get("of") == "everything"
     spaces = None if is_everything else memory.readable_space_ids(request.user.pk)
     counts = memory.memory_counts(spaces)
+    by: memory.DateField = "created_at" if request.GET.get("by") == "stored" else "timestamp"
     since = timezone.now() - _MONTH
     groups = (
         [Group(_("By source"), [*_source_lines(counts), *_forgotten_lines(spaces, since)])] if counts.by_source else []
@@ -82,7 +95,9 @@ def stats(request: PageRequest) -> HttpResponse:
         "section": "stats",
         "is_everything": is_everything,
         "tiles": [*_tiles(request, counts, spaces, since)],
-        "growth": _growth(spaces),
+        "growth": _growth(spaces, by),
+        "growth_dates": _growth_dates(by, is_everything=is_everything),
+        "imported_note": _imported_note(counts, by),
         "shares": _shares(spaces),
         "recalls": _recalls(spaces),
         "groups": groups,
@@ -94,7 +109,7 @@ def stats(request: PageRequest) -> HttpResponse:
 
 def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds | None, since: datetime) -> list[Line]:
     before, after = memory.growth_counts(spaces, [since, timezone.now()])
-    meaning = _("%(count)s of them in the last 30 days")
+    meaning = _("%(count)s of them stored in the last 30 days")
     tiles = [Line(_("Remembered"), format_number(counts.exchanges), meaning % {"count": format_number(after - before)})]
     rate = recall_rate(spaces)
     if rate.answers:
@@ -120,15 +135,51 @@ def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds |
     return tiles
 
 
-def _growth(spaces: memory.SpaceIds | None) -> Chart | None:
-    first = memory.first_exchange_at(spaces)
+def _growth_dates(by: memory.DateField, *, is_everything: bool) -> list[DateChoice]:
+    scope = {"of": "everything"} if is_everything else {}
+    choices: list[tuple[memory.DateField, str, dict[str, str]]] = [
+        ("timestamp", _("By date of the message"), {}),
+        ("created_at", _("By date of storing"), {"by": "stored"}),
+    ]
+    return [
+        DateChoice(label, f"{reverse('stats')}?{urlencode(scope | query)}#growth-head", field == by)
+        for field, label, query in choices
+    ]
+
+
+def _imported_note(counts: MemoryCounts, by: memory.DateField) -> str:
+    """Return where the chart counts imported exchanges, or ""."""
+    count = counts.by_source.get(Exchange.Source.IMPORT, 0)
+    if not count:
+        return ""
+    if by == "timestamp":
+        text = ngettext(
+            "%(count)s imported exchange is counted at the date of its message, not of the import.",
+            "%(count)s imported exchanges are counted at the dates of their messages, not of the import.",
+            count,
+        )
+    else:
+        text = ngettext(
+            "%(count)s imported exchange is counted at the date of the import, not of its message.",
+            "%(count)s imported exchanges are counted at the date of the import, not of their messages.",
+            count,
+        )
+    return text % {"count": format_number(count)}
+
+
+def _growth(spaces: memory.SpaceIds | None, by: memory.DateField) -> Chart | None:
+    first = memory.first_exchange_at(spaces, by)
     if first is None:
         return None
     weeks = min(_WEEKS, max(_MIN_WEEKS, (timezone.now() - first) // memory.WEEK + 1))
     at = memory.period_ends(weeks, memory.WEEK)
-    counts = memory.growth_counts(spaces, at)
+    counts = memory.growth_counts(spaces, at, by)
     columns = [_day(end) for end in at]
-    title = _("Remembered by week: from %(first)s on %(day)s to %(last)s now.")
+    titles = {
+        "timestamp": _("Remembered by week of the message: from %(first)s on %(day)s to %(last)s now."),
+        "created_at": _("Remembered by week of storing: from %(first)s on %(day)s to %(last)s now."),
+    }
+    title = titles[by]
     title %= {"first": format_number(counts[0]), "day": columns[0], "last": format_number(counts[-1])}
     return area_chart(counts, columns=columns, title=title)
 

@@ -29,6 +29,12 @@ def scripts(bundle: str) -> SafeString:
     )
 
 
+@register.simple_tag
+def script_addresses(bundle: str) -> str:
+    """Return the addresses of a bundle's scripts, with spaces between them, for a script that loads them."""
+    return " ".join(addresses_of(bundle))
+
+
 def addresses_of(bundle: str) -> list[str]:
     """Return the addresses of the files to load for a bundle."""
     return [static(part) for part in ([bundle] if settings.IS_GATHERED else BUNDLES[bundle])]
