@@ -34,7 +34,8 @@
 
   function upload(file) {
     const chip = document.getElementById("uploading-chip").content.firstElementChild.cloneNode(true);
-    chip.querySelector(".chip__name").textContent = file.name;
+    const [start, end] = chip.querySelector(".chip__name").children;
+    [start.textContent, end.textContent] = [file.name.slice(0, -9), file.name.slice(-9)];
     list.append(chip);
     if (file.size > Number(form.dataset.maxMb) * 1_000_000) {
       reject(chip, message("tooLarge", Math.ceil(file.size / 1_000_000)));

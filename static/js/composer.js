@@ -1,5 +1,5 @@
-// Shows a message in the thread while it is sent. If it cannot be sent, or is withdrawn, its text returns to the
-// composer, before what was typed meanwhile.
+// Shows a message in the thread while it is sent. If it cannot be sent, its text returns to the composer, before what
+// was typed meanwhile.
 (() => {
   const form = document.getElementById("composer");
   if (!form) return;
@@ -63,17 +63,5 @@
     document.querySelector(".empty-thread")?.removeAttribute("hidden");
     prependToDraft(text);
     if (status === 0 || status >= 500) showError(form.dataset.sendFailed);
-  });
-
-  document.addEventListener("htmx:beforeRequest", (event) => {
-    const { elt, xhr } = event.detail;
-    if (!elt.matches?.("[data-withdraw]")) return;
-    const text = elt.closest(".turn").querySelector(".turn__message-text").textContent;
-    // The turn can be removed from the page before the response arrives.
-    xhr.addEventListener("load", () => {
-      if (xhr.status !== 204) return;
-      prependToDraft(text);
-      textarea().focus();
-    });
   });
 })();

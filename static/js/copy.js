@@ -1,8 +1,9 @@
-// Copies an answer, a code block, a command's result, a receipt, a field or a link, and confirms it with a toast.
+// Copies an answer, a table, code, a command's result, a receipt, a field or a link, and confirms it with a toast.
 (() => {
   const textToCopy = (button) => {
     if (button.dataset.copy === "answer") {
-      const parts = button.closest(".turn").querySelectorAll(".answer__blocks > .answer__block > *");
+      const selector = ".answer__blocks > .answer__block > :not(.answer__table-controls)";
+      const parts = button.closest(".turn").querySelectorAll(selector);
       return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
     }
     if (button.dataset.copy === "link") return button.href;
@@ -24,7 +25,7 @@
     const toasts = document.getElementById("toasts");
     let message = toasts.dataset.copied;
     try {
-      await navigator.clipboard.writeText(textToCopy(button));
+      await (button.write?.() ?? navigator.clipboard.writeText(textToCopy(button)));
     } catch (error) {
       // The clipboard needs https or localhost, and the browser can refuse it.
       console.warn("Copying failed.", error);

@@ -1,4 +1,4 @@
-// Opens the form of a link with data-dialog in a dialog. Without scripts the link leads to the form's own page.
+// Opens the form of a link with data-dialog in a dialog, or a menu beside the link. Without scripts, that is a page.
 (() => {
   const dialog = document.getElementById("dialog");
   if (!dialog) return;
@@ -16,6 +16,25 @@
     }
   });
 
+  // A menu opens below its link, or above it if there is no room.
+  function place(link) {
+    const { bottom, top, left, right } = link.getBoundingClientRect();
+    const height = dialog.offsetHeight;
+    const isRtl = getComputedStyle(link).direction === "rtl";
+    dialog.style.setProperty("--menu-top", `${bottom + height > innerHeight ? Math.max(8, top - height) : bottom}px`);
+    dialog.style.setProperty("--menu-start", `${isRtl ? innerWidth - left : right}px`);
+  }
+
+  // The arrow keys move through a menu.
+  dialog.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || !dialog.matches(".dialog--menu")) return;
+    const entries = [...dialog.querySelectorAll("a, button")];
+    const at = entries.indexOf(document.activeElement);
+    entries[(at + step + entries.length) % entries.length].focus();
+    event.preventDefault();
+  });
+
   async function openDialog(link) {
     const body = document.getElementById("dialog-body");
     body.replaceChildren();
@@ -28,7 +47,12 @@
       location.href = link.href;
       return;
     }
-    dialog.showModal();
-    body.querySelector("[data-close]")?.focus();
+    dialog.classList.toggle("dialog--menu", link.dataset.dialog === "menu");
+    if (!dialog.open) dialog.showModal();
+    if (link.dataset.dialog === "menu") place(link);
+    dialog.ariaLabel = (body.querySelector("h2")?.textContent ?? link.ariaLabel ?? link.textContent).trim();
+    // What is written comes first, but nothing dangerous does.
+    const field = !body.querySelector(".button--danger") && body.querySelector("input[type=text], textarea");
+    (field || body.querySelector("[data-close]") || body.querySelector("a, button"))?.focus();
   }
 })();

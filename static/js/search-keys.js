@@ -1,5 +1,5 @@
-// Keys of the search page: the arrows select a hit, Escape leads back to the search box, and / to the filters. A hit
-// that was opened has the focus again when its page is left with Back.
+// Keys of the search page: the arrows select a hit, Escape leads back to the search box, and / to the filters; o opens
+// the hit, and c asks about it in a new thread. A hit that was opened has the focus again after Back.
 (() => {
   const query = document.getElementById("query");
   const links = () => [...document.querySelectorAll(".search-hit__title a")];
@@ -19,6 +19,7 @@
     else if (event.key === "ArrowUp" && at === 0) query.focus();
     else if (event.key === "Escape" && at >= 0) query.focus();
     else if (event.key === "o" && at >= 0) all[at].click();
+    else if (event.key === "c" && at >= 0) all[at].closest(".search-hit").querySelector(".search-hit__ask").click();
     else if (event.key === "/" && event.target !== query) document.querySelector("#search-filters select").focus();
     else return;
     event.preventDefault();

@@ -6,7 +6,7 @@
     [...document.querySelectorAll(selector)].filter((node) => node.checkVisibility()).pop();
   const click = (selector) => [selector, (node) => node.click()];
 
-  const threads = () => [...document.querySelectorAll(".sidebar li[id^='listed-'] a")];
+  const threads = () => [...document.querySelectorAll(".sidebar li[id^='listed-'] > :first-child")];
   const neighbour = (by) => {
     const links = threads();
     const at = links.findIndex((link) => link.hasAttribute("aria-current"));

@@ -1,37 +1,31 @@
-// A slash opens the list of commands. Typing narrows it; Tab or Enter completes the selected command.
+// A slash opens the list of commands and saved prompts. Typing narrows it; Tab or Enter completes the selected command
+// or chooses the selected prompt.
 (() => {
   const list = document.getElementById("slash-menu");
   const form = document.getElementById("composer");
-  if (!list || !form) return;
-  const options = [...list.querySelectorAll("[data-command]")];
+  if (!list) return;
+  const options = () => [...list.querySelectorAll("[data-command]")];
   const textarea = () => document.getElementById("message");
-  let selected = null;
   let isClosed = false;
 
   const matching = () => {
-    const typed = textarea().value.match(/^\/(\S*)$/);
-    return typed ? options.filter((option) => option.dataset.command.startsWith(typed[1].toLowerCase())) : [];
+    const [, typed = " "] = textarea().value.normalize("NFKC").toLowerCase().match(/^\/(\S*)$/) ?? [];
+    return options().filter((option) => option.dataset.command.startsWith(typed));
   };
-
-  function select(option) {
-    selected?.removeAttribute("aria-selected");
-    selected = option;
-    selected?.setAttribute("aria-selected", "true");
-    selected?.scrollIntoView({ block: "nearest" });
-    if (selected) textarea().setAttribute("aria-activedescendant", selected.id);
-    else textarea().removeAttribute("aria-activedescendant");
-  }
+  const selected = () => list.querySelector("[aria-selected]");
 
   function render() {
     const visible = isClosed ? [] : matching();
-    for (const option of options) option.hidden = !visible.includes(option);
+    for (const option of options()) option.hidden = !visible.includes(option);
     list.hidden = !visible.length;
-    if (!visible.includes(selected)) select(visible[0] ?? null);
+    if (!visible.includes(selected())) selectOption(textarea(), list, visible[0]);
   }
 
-  const isComplete = (option) => textarea().value === `/${option.dataset.command}`;
+  const isPrompt = (option) => option.hasAttribute("hx-get");
+  const isComplete = (option) => !isPrompt(option) && textarea().value === `/${option.dataset.command}`;
 
   function complete(option) {
+    if (isPrompt(option)) return htmx.trigger(option, "choose");
     const hasArguments = option.querySelector("code").textContent.trim().includes(" ");
     textarea().value = `/${option.dataset.command}${hasArguments ? " " : ""}`;
     textarea().focus();
@@ -47,16 +41,11 @@
     "keydown",
     (event) => {
       if (list.hidden || event.target !== textarea() || event.isComposing) return;
-      const visible = options.filter((option) => !option.hidden);
-      const index = visible.indexOf(selected);
-      if (event.key === "ArrowDown") select(visible[(index + 1) % visible.length]);
-      else if (event.key === "ArrowUp") select(visible[(index + visible.length - 1) % visible.length]);
-      else if (event.key === "Tab" && selected) complete(selected);
-      else if (event.key === "Enter" && selected && !isComplete(selected)) complete(selected);
+      if (event.key === "Tab" || (event.key === "Enter" && !isComplete(selected()))) complete(selected());
       else if (event.key === "Escape") {
         isClosed = true;
         render();
-      } else return;
+      } else if (!moveSelection(textarea(), list, event.key)) return;
       event.preventDefault();
       event.stopImmediatePropagation();
     },
@@ -67,5 +56,5 @@
     const option = event.target.closest("[data-command]");
     if (option) complete(option);
   });
-  document.addEventListener("htmx:afterRequest", (event) => event.target === form && render());
+  document.addEventListener("htmx:afterRequest", render);
 })();

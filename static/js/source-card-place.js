@@ -4,8 +4,7 @@
   const GAP = 8; // pixels
   const FIRST_LINE = 19; // pixels from the top of a card to the middle of its first line
   const wide = matchMedia("(min-width: 75rem)");
-  const blockOf = (citation) =>
-    citation.closest("table")?.closest(".answer__block") ?? citation.closest("li, p, h1, h2, h3, h4, h5, h6");
+  const blockOf = (citation) => citation.closest(".answer__table, li, p, h1, h2, h3, h4, h5, h6");
 
   function clear(card) {
     card.parentElement?.removeAttribute("style");

@@ -55,10 +55,14 @@
     if (announced.has(target.id)) return;
     announced.add(target.id);
     const region = document.getElementById("live-region");
+    const { author } = document.getElementById(target.id.replace("-footer", "")).dataset;
+    const isOwn = author === document.body.dataset.person;
+    const name = document.querySelector(`#${target.id.replace("-footer", "")} .turn__author`)?.textContent ?? "";
+    const done = isOwn ? region.dataset.done : region.dataset.doneForOther.replace("*", () => name);
     const sources = document.querySelector(`#${target.id.replace("-footer", "-summary")} [data-announcement]`);
     region.textContent = "";
     requestAnimationFrame(() => {
-      region.textContent = [region.dataset.done, sources?.dataset.announcement].filter(Boolean).join(" ");
+      region.textContent = [done, sources?.dataset.announcement].filter(Boolean).join(" ");
     });
   });
 })();
