@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import uuid
+import zipfile
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +13,7 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.utils import timezone
 
+from cato_web.accounts.export.worker import run_exports
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.services import create_person
 from cato_web.accounts.tokens import create_token
@@ -104,6 +107,18 @@ def signed_in(person: User) -> Client:
     client = Client()
     client.force_login(person)
     return client
+
+
+def exported_archive(person: User) -> zipfile.ZipFile:
+    """Return the archive that this person requests on the page, a worker writes, and the person downloads."""
+    client = signed_in(person)
+    assert client.post("/settings/export").status_code == 302
+    run_exports()
+    response = client.get("/settings/export/file")
+    assert response.headers.get("Content-Type") == "application/zip"
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(response)))
+    assert archive.testzip() is None
+    return archive
 
 
 def api_client(person: User, *scopes: str) -> Client:

@@ -37,8 +37,8 @@ from tests.faults import FAULTS, Fault
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-# Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images.
-MODES = ("ok", "slow", "cut", "hang", "blind", "wrong-dimension")
+# Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools.
+MODES = ("ok", "slow", "cut", "hang", "blind", "toolless", "wrong-dimension")
 
 
 @dataclass
@@ -46,6 +46,10 @@ class Script:
     """What the endpoint does for one key."""
 
     answer: str | list[str] | None = None  # a list: one for each request, the last one repeated
+    # For each request with tools, the calls that are made after its text, as pairs of a name and JSON arguments.
+    calls: Sequence[Sequence[Sequence[str]]] = ()
+    cites: str = ""  # the answer cites the recalled passages that contain this
+    usage_details: dict[str, Any] = field(default_factory=dict)  # more fields of its usage
     reasoning: str = ""  # reasoning sent before the answer
     reasoning_field: str = "reasoning_content"  # its field in a chunk; servers differ
     mode: str = "ok"
@@ -54,6 +58,7 @@ class Script:
     tokens: int | None = None  # length of an answer without a text; in mode "cut" the number sent
     fail_times: int | None = None  # number of requests that fail before the others succeed
     retry_after: float = 1.0  # seconds, sent with status 429
+    models: Sequence[str] = ("fake", "fake-large")  # the chat models that it lists
 
 
 @dataclass
@@ -63,6 +68,7 @@ class KeyState:
     script: Script = field(default_factory=Script)
     requests: list[tuple[str, Any]] = field(default_factory=list)
     answered: int = 0
+    calling: int = 0
     failed: int = 0
 
 
@@ -145,7 +151,7 @@ async def _control(method: str, path: str, body: Any, send: Send) -> None:
             await _json(send, {"error": f"no such mode: {mode}"}, 400)
             return
         states[key].script = Script(**body)
-        states[key].answered = states[key].failed = 0
+        states[key].answered = states[key].calling = states[key].failed = 0
     elif (method, verb) == ("DELETE", "asked"):
         states[key].requests.clear()
     rows = [{"path": path, "body": message} for path, message in states[key].requests]
@@ -161,6 +167,8 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
             mode = "ok"
     if mode == "blind":
         mode = "error-400" if "image_url" in json.dumps(body) else "ok"
+    if mode == "toolless":
+        mode = "error-400" if (body or {}).get("tools") else "ok"
     if mode == "hang":
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -192,18 +200,20 @@ async def _fault(fault: Fault, receive: Receive, send: Send) -> None:
 async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: Send) -> None:
     script = state.script
     chunks = re.findall(r"\s*\S+|\s+$", _answer_for(state, body))
+    calls = _calls_for(state, body)
+    reason = "tool_calls" if calls else "stop"
     prompt_tokens = sum(len(str(message.get("content") or "").split()) for message in body.get("messages", []))
     usage = {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": len(chunks),
         "total_tokens": prompt_tokens + len(chunks),
-    }
+    } | script.usage_details
     state.answered += 1
     await asyncio.sleep(script.first_delay)
     frame = {"id": "chatcmpl-fake", "created": 0, "model": body.get("model", "fake")}
     if not body.get("stream"):
-        message = {"role": "assistant", "content": "".join(chunks)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        message = {"role": "assistant", "content": "".join(chunks)} | ({"tool_calls": calls} if calls else {})
+        choice = {"index": 0, "message": message, "finish_reason": reason}
         await _json(send, frame | {"object": "chat.completion", "choices": [choice], "usage": usage})
         return
     frame["object"] = "chat.completion.chunk"
@@ -219,7 +229,11 @@ async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: S
             return  # uvicorn closes a connection whose response is incomplete
         delta = {"content": chunk} if number else {"role": "assistant", "content": chunk}
         await _event(send, frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-    await _event(send, frame | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    for index, call in enumerate(calls):
+        for part in _call_parts(call):
+            delta = {"tool_calls": [{"index": index} | part]}
+            await _event(send, frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+    await _event(send, frame | {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
     if (body.get("stream_options") or {}).get("include_usage"):
         await _event(send, frame | {"choices": [], "usage": usage})
     await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
@@ -245,7 +259,7 @@ def _answer_for(state: KeyState, body: Any) -> str:
     if isinstance(answer, list):
         return answer[min(state.answered, len(answer) - 1)] if answer else ""
     if answer is not None:
-        return answer
+        return answer + _citations(state.script.cites, body)
     if state.script.tokens is not None and state.script.mode != "cut":
         return " ".join(f"word{number}" for number in range(state.script.tokens))
     prompt_tokens = [message for message in body.get("messages", []) if message.get("role") == "user"]
@@ -255,8 +269,39 @@ def _answer_for(state: KeyState, body: Any) -> str:
     return f"You said:\n\n> {last}\n\nThat is **noted**, with a list:\n\n- one\n- two\n"
 
 
+def _calls_for(state: KeyState, body: Any) -> list[dict[str, Any]]:
+    """Return the calls that are scripted for this request, none if it offers no tools."""
+    if not body.get("tools"):
+        return []
+    state.calling += 1
+    scripted = state.script.calls[state.calling - 1] if state.calling <= len(state.script.calls) else ()
+    return [
+        {"id": f"call-{state.calling}-{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for number, (name, arguments) in enumerate(scripted, 1)
+    ]
+
+
+def _call_parts(call: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts in which a call is streamed: its name, then its arguments in two pieces."""
+    arguments = call["function"]["arguments"]
+    half = len(arguments) // 2
+    return [
+        call | {"function": call["function"] | {"arguments": ""}},
+        *({"function": {"arguments": piece}} for piece in (arguments[:half], arguments[half:])),
+    ]
+
+
+def _citations(key: str, body: Any) -> str:
+    """Return the citations of the recalled passages in the prompt that contain the key, in any case."""
+    if not key:
+        return ""
+    prompt = "\n".join(str(message.get("content") or "") for message in body.get("messages", []))
+    passages = re.findall(r'<passage-\w+ number="(\d+)"[^>]*>\n(.*?)\n</passage-', prompt, re.DOTALL)
+    return "".join(f" [{number}]" for number, text in passages if key.lower() in text.lower())
+
+
 async def _openai_models(state: KeyState, mode: str, body: Any, receive: Receive, send: Send) -> None:
-    rows = [{"id": name, "object": "model", "created": 0, "owned_by": "fake"} for name in ("fake", "fake-large")]
+    rows = [{"id": name, "object": "model", "created": 0, "owned_by": "fake"} for name in state.script.models]
     await _json(send, {"object": "list", "data": rows})
 
 

@@ -82,6 +82,14 @@ class Client:
         assert found
         return found[1]
 
+    def export_everything(self) -> bytes:
+        """Request an export of this person's data, wait for the worker, and return the zip file."""
+        assert self.post("/settings/export").status_code == 302
+        wait_for(lambda: "/settings/export/file" in self.get("/settings/export").text, "the export", seconds=60)
+        answer = self.get("/settings/export/file")
+        assert answer.headers["content-type"] == "application/zip"
+        return answer.content
+
     def create_token(self, *scopes: str) -> str:
         """Create a token on the settings page, with all scopes by default."""
         chosen = {"name": "a program", "scopes": scopes or ("read", "write", "ask"), "lifetime": "30"}

@@ -31,10 +31,12 @@ STEPS = {
     "is_socket_authorized": "socket",
     "missing_updates": "sync",
     "mark_read": "read",
-    # Not caused by a message: every two or three seconds.
+    # Not caused by a message: every two or three seconds, and when pages are opened or left.
     "_watch": "watch",
     "turns_without_access": "watch",
     "record_presence": "watch",
+    "record_arrivals_and_departures": "watch",
+    "presence": "watch",
     "present_users": "watch",
 }
 

@@ -13,17 +13,24 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.utils import timezone
 
 from cato_web.accounts.export import archive as own_data
+from cato_web.accounts.export.selection import select_own
 from cato_web.accounts.models import AuditEntry
+from chat import prompt_library
+from chat.attachments import add_attachments, store_attachment
 from chat.imports.formats import conversations
+from chat.imports.importer import import_conversations
 from chat.instructions.editing import add as add_instruction
-from chat.models import Attachment, ImportJob, Turn
+from chat.models import Attachment, ImportJob, Instruction, SavedPrompt, Thread, Turn
 from memory.administration import reveals
+from memory.api import NewRecord
 from memory.exchanges.feedback import set_feedback
 from memory.exchanges.supersessions import decide
+from memory.models import Document, Exchange, Feedback, Record, Supersession
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, document, exchange, signed_in, thread, turn, upload
+from tests.factories import PersonFactory, ago, document, exchange, exported_archive, image_of, thread, turn, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -44,16 +51,6 @@ def remembered_turn(person, in_thread, message: str, answer: str = "Noted.", **f
     one.exchange_id = stored.id
     one.save()
     return one
-
-
-def download(person) -> zipfile.ZipFile:
-    client = signed_in(person)
-    answer = client.post("/settings/export")
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/zip"
-    archive = zipfile.ZipFile(io.BytesIO(b"".join(answer)))
-    assert archive.testzip() is None
-    return archive
 
 
 def names(archive: zipfile.ZipFile, ending: str = "") -> list[str]:
@@ -82,7 +79,11 @@ def test_it_contains_account_threads_notes_documents_feedback_and_activity(memor
     add_instruction(access.team_space(), "Write British English.", by=alice.pk)
     add_instruction(access.team_space(), "Rhyme.", by=bob.pk)
 
-    archive = download(alice)
+    prompt_library.add(access.personal_space(alice.pk), name="report", text="Write the report.", by=alice.pk)
+    prompt_library.add(access.team_space(), name="minutes", text="Write the minutes.", by=alice.pk)
+    prompt_library.add(access.team_space(), name="poem", text="Write a poem.", by=bob.pk)
+
+    archive = exported_archive(alice)
 
     account = json.loads(archive.read("account.json"))
     assert (account["name"], account["email"], len(account["login_sessions"])) == (
@@ -110,7 +111,9 @@ def test_it_contains_account_threads_notes_documents_feedback_and_activity(memor
     assert (opinion["exchange_id"], opinion["opinion"]) == (str(of_bob.id), "pinned")
     written = [row["text"] for row in lines(archive, "instructions.jsonl")]
     assert sorted(written) == ["Be brief.", "Write British English."]
-    assert [line["action"] for line in lines(archive, "audit.jsonl")] == ["person.joined", "account.exported"]
+    prompts = {row["name"]: (row["text"], row["space"]) for row in lines(archive, "prompts.jsonl")}
+    assert prompts == {"report": ("Write the report.", "Only you"), "minutes": ("Write the minutes.", "Everyone")}
+    assert [line["action"] for line in lines(archive, "audit.jsonl")] == ["person.joined"]
 
 
 def test_it_contains_reveals_of_the_personal_space_and_imports(memory, alice, bob):
@@ -120,7 +123,7 @@ def test_it_contains_reveals_of_the_personal_space_and_imports(memory, alice, bo
     ImportJob.objects.create(owner=alice, name="conversations.json", due_at=ago(), found=3, imported=2)
     ImportJob.objects.create(owner=bob, name="of-bob.json", due_at=ago())
 
-    archive = download(alice)
+    archive = exported_archive(alice)
 
     (reveal,) = lines(archive, "reveals.jsonl")
     assert (reveal["by"], reveal["reason"]) == (bob.name, reason)
@@ -138,7 +141,7 @@ def test_it_contains_own_images_but_not_those_of_others(memory, alice, bob):
             )
         )
 
-    archive = download(alice)
+    archive = exported_archive(alice)
 
     (image,) = names(archive, ".png")
     assert (image, archive.read(image)) == ("attachments/00001 Alice Owner.png", b"\x89PNG")
@@ -151,7 +154,7 @@ def test_messages_of_others_in_a_forked_thread_are_omitted(memory, alice, bob):
     turn(fork, "Bob wants to move to Bergen.", author=bob)
     turn(fork, "Alice asks when that will be.", author=alice)
 
-    found = all_text(download(alice))
+    found = all_text(exported_archive(alice))
 
     assert "Alice asks when that will be." in found
     assert "Bob" not in found
@@ -159,7 +162,7 @@ def test_messages_of_others_in_a_forked_thread_are_omitted(memory, alice, bob):
 
 def test_its_threads_can_be_imported_again(memory, alice, tmp_path):
     remembered_turn(alice, thread(alice, title="The greenhouse"), "The greenhouse is painted in May.")
-    archive = download(alice)
+    archive = exported_archive(alice)
     (name,) = [name for name in names(archive, ".json") if name.startswith("threads/")]
     (tmp_path / "one.json").write_bytes(archive.read(name))
 
@@ -184,7 +187,7 @@ def test_data_of_others_in_shared_spaces_is_omitted(memory, alice, bob):
     document(bob, "recipe.txt", "Bob wrote a longer recipe. " * 20, space=team, version_of=recipe)
     AuditEntry.objects.create(actor=bob, action="password.changed", target="Bob")
 
-    found = all_text(download(alice))
+    found = all_text(exported_archive(alice))
 
     assert "Bob" not in found
     for by_source in ("Alice asks when that will be.", "Alice bakes a cake."):
@@ -204,31 +207,111 @@ def test_forgotten_and_deleted_data_is_omitted(memory, alice):
 
     delete_thread(deleted)
 
-    found = all_text(download(alice))
+    found = all_text(exported_archive(alice))
 
     for words in ("12-34-56", "was deleted", "Deleted yesterday", "burnt"):
         assert words not in found
     assert "The cellar is damp." in found
 
 
-def test_other_branches_are_in_a_separate_file(memory, alice):
+def test_other_branches_are_in_the_file_of_the_thread(memory, alice):
     talk = thread(alice)
     turn(talk, "First try", is_on_active_branch=False)
     turn(talk, "Second try")
 
-    archive = download(alice)
+    archive = exported_archive(alice)
 
-    (branches_file,) = names(archive, ".branches.json")
-    (thread_file,) = [n for n in names(archive, ".json") if n.startswith("threads/") and n != branches_file]
-    assert [t["message"] for t in json.loads(archive.read(branches_file))["turns"]] == ["First try"]
-    assert [t["message"] for t in json.loads(archive.read(thread_file))["turns"]] == ["Second try"]
+    (thread_file,) = [n for n in names(archive, ".json") if n.startswith("threads/")]
+    turns = json.loads(archive.read(thread_file))["turns"]
+    assert [(t["message"], t["is_on_active_branch"]) for t in turns] == [("First try", False), ("Second try", True)]
+    (as_markdown,) = names(archive, ".md")
+    assert "First try" not in archive.read(as_markdown).decode()
+
+
+def test_an_export_gives_another_account_the_same(memory, alice, bob):
+    talk = thread(alice, title="The greenhouse")
+    first = turn(talk, "Which colour?", "Green.", is_on_active_branch=False)
+    second = turn(talk, "Which colour?", "White.")
+    third = turn(talk, "When?", "In May.", parent=second)
+    turn(talk, "Why green?", "It hides.", parent=first, is_on_active_branch=False)
+    Turn.objects.update(completed_at=ago(days=1))
+    Turn.objects.filter(pk=second.pk).update(created_at=ago(days=400), completed_at=ago(days=399))
+    Thread.objects.filter(pk=talk.pk).update(head=third)
+    memory.add_note("The key hangs behind the clock.", space=access.personal_space(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True, timestamp=ago(days=9))  # fmt: skip
+    prompt_library.add(access.personal_space(alice.pk), name="report", text="Write the report.", by=alice.pk)
+    house = document(alice, "house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
+    upload(alice, "house.txt", "The house has four floors. " * 20, version_of=house)
+    picture = image_of(alice, "gate.png")
+    plan = store_attachment(ContentFile(b"# Plan\n\nDig first.", name="plan.md"), owner_id=alice.pk)
+    earlier = remembered_turn(alice, talk, "What was on it before?", "A fence.", parent=third)
+    asked = remembered_turn(alice, talk, "What is on it?", "A gate.", parent=earlier)
+    add_attachments(asked, [picture, plan])
+    add_instruction(access.personal_space(alice.pk), "Always answer in verse.", by=alice.pk)
+    set_feedback(alice.pk, Exchange.objects.get(pk=asked.exchange_id), "pinned")
+    Exchange.objects.filter(pk=earlier.exchange_id).update(timestamp=ago(days=30))
+    Turn.objects.filter(pk=earlier.pk).update(created_at=ago(days=30), completed_at=ago(days=30))
+    decide(
+        alice.pk,
+        later=Exchange.objects.get(pk=asked.exchange_id),
+        earlier=Exchange.objects.get(pk=earlier.exchange_id),
+        decision="confirmed",
+    )
+    vector = [float(number % 7 - 3) for number in range(384)]
+    for record in (
+        NewRecord("gate-1", "The gate is green.", {"zone": "north"}, timestamp=ago(days=3)),
+        NewRecord("gate-2", "The gate is white.", vector=vector),
+    ):
+        memory.upsert_records([record], space=access.personal_space(alice.pk), owner_id=alice.pk)
+    Turn.objects.filter(pk=asked.pk).update(completed_at=ago(hours=1))
+    Thread.objects.filter(pk=talk.pk).update(head=asked)
+    file = io.BytesIO(b"".join(own_data.stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
+
+    report = import_conversations(file, person_id=bob.pk)
+
+    # A thread, a note, a prompt, a document, two files, an instruction, an opinion, a decision and two records.
+    assert (report.found, report.imported, report.not_imported, report.skipped) == (11, 11, {}, [])
+    assert report.left_out["images and files"] == 0
+    fields = ("message", "answer", "created_at", "completed_at", "is_on_active_branch", "parent__answer")
+    copy = Thread.objects.get(owner=bob)
+    assert list(copy.turns.values(*fields)) == list(talk.turns.values(*fields))
+    assert (copy.title, copy.head.message) == ("The greenhouse", "What is on it?")
+    files = Attachment.objects.filter(turns=copy.head).order_by("name")
+    assert [(row.name, row.media_type, row.text) for row in files] == [
+        ("gate.png", "image/png", ""),
+        ("plan.md", "", "# Plan\n\nDig first."),
+    ]
+    assert files[0].file.read() == picture.file.read()
+    (feedback,) = Feedback.objects.filter(person_id=bob.pk)
+    assert (feedback.kind, feedback.exchange_id) == ("pinned", copy.head.exchange_id)
+    (decision,) = Supersession.objects.filter(person_id=bob.pk)
+    messages = (decision.later.user_message, decision.earlier.user_message)
+    assert messages == ("What is on it?", "What was on it before?")
+    record_fields = ("name", "vector", "exchange__user_message", "exchange__metadata", "exchange__timestamp")
+    mine, theirs = (Record.objects.filter(exchange__owner=p).order_by("name") for p in (alice, bob))
+    assert list(theirs.values(*record_fields)) == list(mine.values(*record_fields))
+    assert len(theirs) == 2
+    (instruction,) = Instruction.objects.filter(author=bob)
+    assert instruction.text == "Always answer in verse."
+    assert instruction.off_at
+    mine, theirs = (Document.objects.get(owner=p, name="house.txt") for p in (alice, bob))
+    assert theirs.metadata == mine.metadata == {"zone": "north"}
+    versions = [list(one.versions.order_by("number").values_list("number", "sha256")) for one in (mine, theirs)]
+    assert versions[0] == versions[1]
+    assert len(versions[0]) == 2
+    note_fields = ("user_message", "timestamp", "manual_entry")
+    mine, theirs = (Exchange.objects.filter(owner=p, thread_id=None, manual_entry=True) for p in (alice, bob))
+    assert list(theirs.values(*note_fields)) == list(mine.filter(source="vadd_command").values(*note_fields))
+    assert SavedPrompt.objects.get(space=access.personal_space(bob.pk)).name == "report"
+    for person in (bob, alice):
+        file.seek(0)
+        assert import_conversations(file, person_id=person.pk).already_there == 11
 
 
 def test_file_names_stay_inside_the_unpacked_folder(memory, alice):
     thread(alice, title="../../etc: passwd\x07")
     upload(alice, "..\\..\\system\\evil.txt", "Nothing to see here. " * 20)
 
-    for name in download(alice).namelist():
+    for name in exported_archive(alice).namelist():
         assert ".." not in name.split("/")
         assert not set(name) & set('\\:\x07"')
 
@@ -237,10 +320,10 @@ def test_a_missing_original_does_not_break_the_export(memory, alice):
     lost = document(alice, "lost.txt", "These words stay. " * 20)
     default_storage.delete(lost.versions.get().original.name)
 
-    archive = download(alice)
+    archive = exported_archive(alice)
 
     (about,) = names(archive, "about.json")
-    assert not json.loads(archive.read(about))["versions"][0]["original_is_here"]
+    assert not json.loads(archive.read(about))["versions"][0]["file"]
     assert "audit.jsonl" in archive.namelist()
 
 
@@ -249,7 +332,7 @@ def test_it_is_streamed_in_chunks(memory, alice):
         upload(alice, f"noise-{number}.txt", base64.encodebytes(random.Random(number).randbytes(4_000_000)))
 
     tracemalloc.start()
-    sizes = [len(chunk) for chunk in own_data.stream_zip(alice, by=alice)]
+    sizes = [len(chunk) for chunk in own_data.stream_zip(own_data.archive_files(select_own(alice, timezone.now())))]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import uuid
 from datetime import timedelta
 from io import BytesIO
@@ -18,6 +20,7 @@ from cato_web.accounts import services
 from cato_web.accounts.models import AuditEntry
 from memory.administration import operations, retention, reveals
 from memory.api import add_note, log_recall
+from memory.documents.deletion import forget_documents
 from memory.models import Document, DocumentVersion, EmbeddingJob, Exchange, Job, Operation, RetentionRule, Reveal
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
@@ -27,6 +30,7 @@ from tests.factories import (
     ago,
     document,
     exchange,
+    exported_archive,
     group,
     image_of,
     signed_in,
@@ -232,14 +236,14 @@ def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(me
     exchange(bob, "The oar is in the cellar", space=crew)
     reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
 
-    def archive_text(client: Client, address: str) -> str:
-        with ZipFile(BytesIO(b"".join(client.post(address)))) as archive:
-            return "\n".join(
-                [*archive.namelist(), *(archive.read(n).decode(errors="replace") for n in archive.namelist())]
-            )
+    def text_of(archive: ZipFile) -> str:
+        return "\n".join([*archive.namelist(), *(archive.read(n).decode(errors="replace") for n in archive.namelist())])
+
+    def archive_text() -> str:
+        return text_of(ZipFile(BytesIO(b"".join(page.post(archive_url)))))
 
     archive_url = reverse("export_person", args=[bob.pk])
-    archive = archive_text(page, archive_url)
+    archive = archive_text()
     assert "ZEBRA" not in archive
     assert str(elsewhere.id) not in archive
     assert "behind the barn" in archive
@@ -247,12 +251,11 @@ def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(me
     assert "- Gardeners" in archive
     assert "- Crew" not in archive
 
-    own_client = signed_in(bob)
-    own_archive = archive_text(own_client, reverse("export_account"))
+    own_archive = text_of(exported_archive(bob))
     assert own_archive.count("ZEBRA") > 8
     assert "- Gardeners" not in own_archive
     reveals.reveal(gardeners, by=ada.pk, reason="Bob asked for a copy of his data")
-    assert archive_text(page, archive_url).count("ZEBRA") > 8
+    assert archive_text().count("ZEBRA") > 8
 
 
 # Bulk forgetting
@@ -537,6 +540,21 @@ def test_an_empty_retention_rule_keeps_everything(memory, page, ada, bob):
     assert not operations.enqueue_retention_if_due()
 
 
+def test_passages_of_one_document_in_a_row_are_collapsed(memory, page, ada, bob):
+    text = "\n\n".join(f"# Part {n}\n\n" + f"Sentence {n} of the plan. " * 25 for n in range(4))
+    document(ada, "plan.md", text)
+    document(bob, "secret.md", text)
+    exchange(bob, "A single one")
+
+    listed = list_exchanges(page)
+
+    passages = Exchange.objects.filter(total_chunks__isnull=False, owner=ada).count()
+    assert passages > 1
+    assert listed.count(f">{passages} passages</span></summary>") == 2
+    assert ">plan.md</span>" in listed
+    assert "secret.md" not in listed
+
+
 # The audit log
 
 
@@ -549,11 +567,11 @@ def test_the_audit_log_is_searchable_by_name_and_read_only(memory, page, ada, bo
 
     text = page.get(reverse("admin_audit")).content.decode()
     assert "Forgot an exchange" in text
-    assert "to Crew" in text
+    assert re.search(r">plan.txt</bdi></a> to <a\s+href=\"/spaces/[-0-9a-f]+\" title=\"[-0-9a-f]+\"><bdi>Crew", text)
     only = page.get(reverse("admin_audit"), {"who": bob.pk}).content.decode()
     assert "<td>Bob Team</td>" in only
     assert "<td>Ada Admin</td>" not in only
-    assert "to Crew" in page.get(reverse("admin_audit"), {"action": "document.moved"}).content.decode()
+    assert "<bdi>Crew" in page.get(reverse("admin_audit"), {"action": "document.moved"}).content.decode()
 
     entry = AuditEntry.objects.first()
     for change in (entry.save, entry.delete, AuditEntry.objects.all().delete):
@@ -561,3 +579,51 @@ def test_the_audit_log_is_searchable_by_name_and_read_only(memory, page, ada, bo
             change()
     with pytest.raises(TypeError, match="only ever added to"):
         AuditEntry.objects.update(action="did nothing")
+
+
+def audit_text(page: Client) -> str:
+    """Return the words of the audit log without its tooltips."""
+    text = page.get(reverse("admin_audit")).content.decode()
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+
+
+def test_the_audit_log_names_people_and_things(memory, page, ada, bob):
+    crew = group("Crew", ada, bob)
+    own, shared = thread(bob, title="My secret plan"), thread(bob, space=crew, title="The shared plan")
+    file, other = document(bob, "secret.txt", "A plan. " * 40), document(ada, "open.txt", "A plan. " * 40)
+    actions = [("thread.exported", f"{own.pk} as json"), ("thread.exported", f"{shared.pk} as json")]
+    actions += [("document.moved", f"{file.pk} to {crew.pk}"), ("document.moved", f"{other.pk} to {crew.pk}")]
+    actions += [("person.exported", str(bob.pk)), ("thread.moved", f"{uuid.uuid4()} to {crew.pk}")]
+    for action, target in actions:
+        AuditEntry.objects.create(actor=bob, action=action, target=target)
+
+    text = audit_text(page)
+
+    assert "a thread in the personal space of Bob Team as json" in text
+    assert "The shared plan as json" in text
+    assert "a document in the personal space of Bob Team to Crew" in text
+    assert "open.txt to Crew" in text
+    assert "a deleted thread to Crew" in text
+    assert not re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-", text)
+    markup = page.get(reverse("admin_audit")).content.decode()
+    assert "secret" not in markup
+    assert reverse("thread", args=[own.pk]) not in markup
+    assert f'href="{reverse("thread", args=[shared.pk])}"' in markup
+    assert f'href="{reverse("admin_people")}#person-{bob.pk}"' in markup
+
+
+def test_the_audit_log_says_what_was_deleted(memory, page, ada, bob):
+    row = exchange(bob, "A secret")
+    memory.forget([row.pk], by=bob.pk)
+    deleted = thread(ada, title="Gone plan", deleted_at=timezone.now())
+    AuditEntry.objects.create(actor=ada, action="thread.moved", target=f"{deleted.pk} to {row.space_id}")
+    file = document(bob, "secret.txt", "A plan. " * 40)
+    forget_documents([file.pk], by=bob.pk)
+
+    text = audit_text(page)
+
+    assert "a forgotten exchange in the personal space of Bob Team" in text
+    assert "a deleted thread in the personal space of Ada Admin to the personal space of Bob Team" in text
+    assert "a deleted document in the personal space of Bob Team" in text
+    assert "secret" not in text
+    assert "Gone plan" not in text

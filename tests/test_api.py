@@ -12,6 +12,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from cato_web.api.urls import operations
 from chat import services as chat
 from chat.models import Thread
 from memory.errors import VectorStoreUnavailableError
@@ -83,8 +84,9 @@ def test_a_token_is_limited_to_its_scopes(alice):
 
 
 def test_every_error_is_json(api):
-    for path in ("", "/", "/nothing", "/threads/5", "/exchanges/"):
-        assert error_code(api.get(f"/api{path}")) == (404, "not_found"), path
+    for path in ("/nothing", "/threads/5", "/exchanges/"):
+        assert error_code(api.get(f"/api{path}")) == (404, "unknown_url"), path
+    assert error_code(api.get(f"/api/threads/{uuid.uuid4()}")) == (404, "not_found")
     wrong = api.put("/api/me")
     assert error_code(wrong) == (405, "wrong_method")
     assert wrong["Allow"] == "GET"
@@ -92,6 +94,24 @@ def test_every_error_is_json(api):
     slip = send(api, "post", "/recall", {"messages": ["hello"], "max_token": 5})
     assert error_code(slip) == (422, "invalid")
     assert "max_token" in slip.json()["error"]["message"]
+
+
+def test_an_unknown_query_parameter_is_refused_by_name(api):
+    slip = api.get("/api/search?q=key&kk=2")
+    assert error_code(slip) == (422, "invalid")
+    assert "kk" in slip.json()["error"]["message"]
+    assert "min_similarity" in slip.json()["error"]["message"]
+    assert "limit" in api.get("/api/me?limit=2").json()["error"]["message"]
+    assert error_code(Client().get("/api/me?limit=2")) == (401, "no_token"), "authentication comes first"
+
+
+def test_the_api_leads_to_a_page_that_shows_every_operation(api):
+    index = Client().get("/api").json()
+    assert Client().get(index["openapi"]).json()["paths"].keys() > {"/api/search"}
+    page = Client().get(index["description"]).content.decode()
+    for operation in operations():
+        assert f'id="{operation.view_func.__name__}"' in page
+    assert "<script" not in page
 
 
 def test_an_internal_error_reveals_no_details(api, monkeypatch):
@@ -166,6 +186,21 @@ def test_search_filters_by_space_source_time_person_and_similarity(memory, alice
     assert found(thread=str(of_thread.thread_id)) == {str(of_thread.pk)}
     assert found(document=str(stored.pk)) == found() - {str(mine.pk), str(shared.pk), str(of_thread.pk)}
     assert found(min_similarity="1") == set()
+
+
+def test_search_filters_by_metadata_together_with_its_other_filters(memory, alice, api):
+    north = exchange(alice, "The key hangs in the cellar.", metadata={"zone": "north"})
+    exchange(alice, "The key hangs in the attic.", metadata={"zone": "south"})
+    memory.index_pending()
+
+    def found(**query: object) -> set[str]:
+        hits = api.get("/api/search", {"q": "where the key hangs", "k": 50, **query}).json()["hits"]
+        return {hit["id"] for hit in hits}
+
+    assert len(found()) == 2
+    assert found(filters='{"zone": "north"}') == {str(north.pk)}
+    assert found(filters='{"zone": "north"}', until="2020-01-01") == set()
+    assert error_code(api.get("/api/search", {"q": "key", "filters": "zone"})) == (422, "invalid")
 
 
 @pytest.mark.parametrize(

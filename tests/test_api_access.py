@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 from django.http.response import HttpResponseBase
 from django.test import Client
+from django.utils import timezone
 
 from cato_web.api.auth import TokenAuth
 from cato_web.api.urls import operations
+from chat.models import ImportJob
 from memory.models import Space
 from memory.spaces import access
 from tests.factories import PersonFactory, api_client, document, exchange, signed_in, thread, turn
@@ -49,6 +51,7 @@ OPERATIONS: dict[str, OperationAccess] = {
     "GET /threads/{thread_id}/related": READ,
     "GET /exchanges": READ,
     "POST /exchanges": OperationAccess("write", {"text": "a note"}),
+    "POST /exchanges/batch": OperationAccess("write", {"exchanges": [{"text": "a note"}]}),
     "GET /exchanges/{exchange_id}": READ,
     "PATCH /exchanges/{exchange_id}": OperationAccess("write", {"metadata": {}}, is_owners=True),
     "DELETE /exchanges/{exchange_id}": WRITE,
@@ -67,9 +70,20 @@ OPERATIONS: dict[str, OperationAccess] = {
     "GET /threads/{thread_id}/turns/{turn_id}": READ,
     "POST /threads/{thread_id}/ask": OperationAccess("ask", {"message": "What is the secret?"}),
     "POST /ask": OperationAccess("ask", {"message": "What is the secret?"}),
+    "POST /threads/{thread_id}/stop": OperationAccess("ask"),
     "POST /records": OperationAccess("write", {"records": [{"id": "a", "text": "a"}]}),
     "POST /records/query": OperationAccess("read", {"text": "secret"}),
     "DELETE /records": OperationAccess("write"),
+    "GET /imports": READ,
+    "POST /imports": OperationAccess("write", {"name": "a"}, is_form=True),
+    "GET /imports/{import_id}": OperationAccess("read", is_owners=True),
+    "POST /imports/{import_id}/cancel": WRITE,
+    "GET /events": READ,
+    "POST /export": READ,
+    "GET /export": READ,
+    "GET /export/archive": READ,
+    "GET /admin/stats": READ,
+    "GET /admin/people": READ,
 }
 OBJECT_OPERATIONS = {name: operation for name, operation in OPERATIONS.items() if "_id}" in name}
 
@@ -79,14 +93,15 @@ def objects(chroma):
     """Return ids for the parameters: Alice's thread with a remembered turn, a document and more."""
     alice = PersonFactory(name="Alice Owner")
     of_alice = thread(alice, title="The secret of Alice")
-    one = turn(of_alice, "My secret is 4711", "I keep it.")
-    stored = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
-    stored_document = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
+    one = turn(of_alice, "My secret is swordfish", "I keep it.")
+    stored = exchange(alice, "My secret is swordfish", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
+    stored_document = document(alice, "secret.txt", "The secret of Alice is swordfish, and it is written here. " * 20)
     return {
         "thread_id": of_alice.id,
         "turn_id": one.id,
         "exchange_id": stored.id,
         "document_id": stored_document.pk,
+        "import_id": ImportJob.objects.create(owner=alice, name="secret.json", due_at=timezone.now()).pk,
         "number": 1,
     }
 
@@ -97,7 +112,7 @@ def bob():
 
 
 def missing_ids() -> dict[str, Any]:
-    return {f"{name}_id": uuid.uuid4() for name in ("thread", "turn", "exchange", "document")} | {"number": 1}
+    return {f"{name}_id": uuid.uuid4() for name in ("thread", "turn", "exchange", "document", "import")} | {"number": 1}
 
 
 def send_request(client: Client, name: str, ids: dict[str, Any]) -> tuple[int, str]:
@@ -170,20 +185,21 @@ def test_the_owner_may_call_every_operation(objects):
 
 def test_no_list_contains_data_of_other_people(bob, objects):
     client = api_client(bob)
-    for address in ("/search?q=secret+4711", "/exchanges", "/documents", "/threads", "/spaces", "/me"):
+    for address in ("/search?q=secret+swordfish", "/exchanges", "/documents", "/threads", "/imports", "/spaces", "/me"):
         answer = client.get(f"/api{address}")
         assert answer.status_code == 200
-        assert "4711" not in answer.content.decode()
+        assert "swordfish" not in answer.content.decode()
+        assert "secret.json" not in answer.content.decode()
         assert "Alice" not in answer.content.decode()
     for name in ("POST /recall", "POST /records/query"):
-        assert "4711" not in send_request(client, name, {})[1]
+        assert "swordfish" not in send_request(client, name, {})[1]
 
 
 def test_lists_depend_on_the_access_check(bob, objects, monkeypatch):
     client = api_client(bob)
     monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
 
-    assert "4711" in client.get("/api/search?q=secret+4711").content.decode()
-    assert "4711" in client.get("/api/exchanges").content.decode()
+    assert "swordfish" in client.get("/api/search?q=secret+swordfish").content.decode()
+    assert "swordfish" in client.get("/api/exchanges").content.decode()
     assert "secret.txt" in client.get("/api/documents").content.decode()
     assert "The secret of Alice" in client.get("/api/threads").content.decode()

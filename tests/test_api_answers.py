@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.factories import PNG
 from tests.fake_endpoint import FakeEndpoint
 from tests.server import Cato, Client, wait_for
 
@@ -75,6 +77,24 @@ def test_a_streamed_answer_arrives_in_parts(cato: Cato, alice: Client, endpoint:
         assert events[-1][1]["state"] == "complete"
 
 
+def test_a_reader_stops_the_running_answer_of_a_thread(
+    cato: Cato, api: httpx.Client, bob: Client, endpoint: FakeEndpoint
+) -> None:
+    endpoint.script("cato", answer="word " * 400, token_delay=0.1)
+    with api.stream("POST", "/api/ask", json={"message": "Everything", "stream": True}) as response:
+        lines = response.iter_lines()
+        turn = json.loads(next(line for line in lines if line.startswith("data:"))[5:])
+        path = f"/api/threads/{turn['thread_id']}/stop"
+        wait_for(lambda: api.get(f"/api/threads/{turn['thread_id']}/turns/{turn['id']}").json()["answer"], "a word")
+        assert bob.api_client().post(path).status_code == 404
+        assert api.post(path).json() == {"turn_id": turn["id"]}
+        done = json.loads([line for line in lines if line.startswith("data:")][-1][5:])
+
+    assert done["state"] == "stopped"
+    assert done["answer"].startswith("word")
+    assert api.post(path).json() == {"turn_id": None}, "nothing runs any more"
+
+
 def test_a_failed_answer_reports_the_reason_and_keeps_the_message(api: httpx.Client, endpoint: FakeEndpoint) -> None:
     endpoint.script("cato", mode="error-401")
 
@@ -98,6 +118,38 @@ def test_a_client_key_creates_one_turn_per_person(api: httpx.Client, bob: Client
     assert repeated == first | {"memory": repeated["memory"]}
     assert of_bob["id"] != first["id"]
     assert len(api.get(f"/api/threads/{first['thread_id']}").json()["turns"]) == 1
+
+
+def test_another_message_with_the_same_key_is_refused(api: httpx.Client) -> None:
+    message, key = f"What is the time? {time.time()}", {"Idempotency-Key": f"key {time.time()}"}
+    first = api.post("/api/ask", json={"message": message}, headers=key).json()
+    refused = api.post("/api/ask", json={"message": "What is the date?"}, headers=key)
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "idempotency_conflict")
+    streamed = api.post("/api/ask", json={"message": message, "stream": True}, headers=key)
+    assert first["id"] in streamed.text, "the stream of the same request"
+
+
+def test_a_message_has_a_model_and_pictures(api: httpx.Client, endpoint: FakeEndpoint) -> None:
+    picture = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    body = {"message": f"What is this? {time.time()}", "model": "fake-large", "images": [picture]}
+    turn = api.post("/api/ask", json=body).json()
+
+    assert (turn["state"], turn["model"]) == ("complete", "fake-large")
+    request = endpoint.requests("cato")[-1]
+    assert request["model"] == "fake-large"
+    assert [part["type"] for part in request["messages"][-1]["content"]] == ["text", "image_url"]
+    further = api.post(f"/api/threads/{turn['thread_id']}/ask", json={"message": "And now?", "model": "cato"}).json()
+    assert further["model"] != "fake-large", "only for one answer"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"model": "gpt-none"}, {"images": ["https://example.org/key.png"]}, {"images": ["data:image/png;base64,%"]}],
+)
+def test_an_impossible_model_or_picture_is_refused(api: httpx.Client, wrong: dict[str, Any]) -> None:
+    refused = api.post("/api/ask", json={"message": "What is this?"} | wrong)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid")
 
 
 def test_an_invalid_message_is_refused(api: httpx.Client) -> None:

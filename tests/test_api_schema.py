@@ -63,6 +63,8 @@ def test_every_operation_conforms_to_the_schema(name: str, api_schema: Any, toke
 def test_the_schema_is_public_and_complete(cato: Cato) -> None:
     described = httpx.get(f"{cato.url}/api/openapi.json").json()
 
+    assert described["servers"] == [{"url": "/"}]
+    assert len(described["components"]["schemas"]["NewExchange"]["oneOf"]) == 2
     assert described["components"]["securitySchemes"]["TokenAuth"]["scheme"] == "bearer"
     for path, methods in described["paths"].items():
         for method, operation in methods.items():

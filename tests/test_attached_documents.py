@@ -7,18 +7,21 @@ import uuid
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.template.loader import render_to_string
 
 from chat import access, services
 from chat.answers.persistence import store_exchange
-from chat.attachments import add_attachments, store_attachment
+from chat.attachments import add_attachments, store_attachment, store_documents
 from chat.export import to_json, to_markdown
 from chat.models import Attachment, Thread, Turn
+from chat.rows.turns import turn_rows
 from memory.documents.deletion import forget_documents
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion
 from memory.retrieval.attached_context import build_attached_context, choose_passages
 from memory.spaces import access as spaces
 from tests.factories import PersonFactory, ago, thread, turn
+from tests.files import pdf
 from tests.server import wait_for
 
 KEY = "cato"
@@ -57,6 +60,22 @@ def test_a_file_without_text_is_refused_by_name(person, name, content, message):
     with pytest.raises(InvalidInputError, match=message):
         document_of(person, name, content)
     assert not Attachment.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_scan_is_attached_and_the_margin_says_that_it_could_not_be_read(person):
+    def margin_of(one: Turn) -> str:
+        (row,) = turn_rows(one.thread, [one])
+        return render_to_string("chat/_recall_panel.html", {"turn": row, "oob": ""})
+
+    scanned = turn_with_document(person, name="scan.pdf", content=pdf(["", ""]))
+    read = turn_with_document(person, name="text.pdf", content=pdf(["The valve opens at 4.2 bar."]))
+    for one in (scanned, read):
+        store_documents(one, one.attachments.all())
+
+    assert "Could not read <bdi>scan.pdf</bdi>" in margin_of(scanned)
+    assert "Could not read" not in margin_of(read)
+    assert [document.name for document in Document.objects.all()] == ["text.pdf"]
 
 
 @pytest.mark.django_db

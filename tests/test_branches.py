@@ -15,7 +15,7 @@ from chat.answers.recall import recall_for_turn
 from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Thread, Turn
 from chat.realtime import frames, sync
-from chat.rows.recall import personal_rows
+from chat.rows.personal_recall import personal_rows
 from memory.models import Exchange
 from memory.retrieval.recall_log import log_recall, recalled_for
 from memory.retrieval.types import ExchangeView, Hit

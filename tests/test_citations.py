@@ -99,6 +99,28 @@ def test_a_growing_answer_renders_the_same_citations_as_the_complete_one():
     assert drawn == render_blocks(text, citations())
 
 
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("until midnight [1]. Then", "until midnigh<t 1.> Then"),
+        ("until midnight.[1] Then", "until midnigh<t.1> Then"),
+        ("ready?[1][2] [1], so", "read<y?12 1,> so"),
+        ("ready\n[1, 2]", "ready<\n12>"),
+        ("到深夜。[1]然后", "到深<夜。1>然后"),
+        ("**bold** [1] it", "bold< 1> it"),
+        ("[1] it", "<1> it"),
+        ("(so it is “[1]”)", "(so it is <“1”)>"),
+        ("so [1][2][1][2][1].", "s<o 1212><1.>"),
+        ("`code`[1] and **so [2]**", "code<1> and s<o 2>"),
+    ],
+)
+def test_a_citation_stays_in_the_line_of_the_word_before_it_and_the_text_is_unchanged(text, joined):
+    drawn = html(text)
+    marked = drawn.replace('<span class="citation__word">', "\x01").replace("</span>", "\x02")
+
+    assert re.sub(r"<[^>]+>", "", marked).replace("\x01", "<").replace("\x02", ">") == joined
+
+
 @pytest.fixture
 def person(db):
     """Return a person whose name has no number, since names are searchable and the chapters differ by a number."""

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from chat import commands
 from chat.errors import InvalidMessageError, PermissionDeniedError
+from chat.llm import endpoint
 from chat.models import Thread
 from memory.errors import CatoError, NotFoundError, VectorStoreDisabledError
 from memory.models import Exchange
@@ -76,6 +77,9 @@ def test_vget_shows_an_exchange_a_session_or_a_thread(memory, person, commands_t
     assert [item.excerpt for item in commands.run(f"/vget {first.exchange_id}", caller).results] == [
         "Where is the key? Behind the clock."
     ]
+    (item,) = commands.run(f"/vget {first.exchange_id}", caller).results
+    assert (item.message_excerpt, item.answer_excerpt) == ("Where is the key?", "Behind the clock.")
+    assert (item.similarity_text, item.is_keyword_match) == ("", False), "nothing was searched"
     assert len(commands.run("/vget thread", caller).results) == 2
     assert len(commands.run("/vget session", caller).results) == 2
     commands.run(f"/continue {commands_thread.id}", caller)
@@ -164,6 +168,25 @@ def test_config_shows_administrators_the_settings_without_secrets(settings):
     assert ("vector_store.chunk_size", "600") in [(line.label, line.figure) for line in card.lines]
     lines = commands.run("/config", context(ada, is_administrator=True)).lines
     assert settings.SECRET_KEY not in "".join(line.figure for line in lines)
+
+
+def test_config_says_where_each_value_comes_from(settings):
+    ada = AdministratorFactory()
+    endpoint.save(base_url="http://ada:password@127.0.0.1:9/v1", api_key="sk-stored", model="small")
+    settings.CATO = settings.CATO.model_copy()
+    settings.CATO._origins = {"llm.temperature": "file", "chat.titles": "environment"}
+
+    card = commands.run("/config", context(ada, is_administrator=True))
+
+    lines = {line.label: (line.figure, line.note) for line in card.lines}
+    assert lines["llm.temperature"][1] == "from the file"
+    assert lines["chat.titles"][1] == "from the environment"
+    assert lines["vector_store.chunk_size"] == ("600", "default")
+    assert lines["llm.model"] == ('"small"', "from the page Model settings")
+    assert lines["llm.base_url"] == ('"http://***@127.0.0.1:9/v1"', "from the page Model settings")
+    assert lines["llm.api_key"][0] == '"***"'
+    assert "sk-stored" not in str(lines)
+    assert "password" not in str(lines)
 
 
 def test_showsys_shows_the_system_prompt(person):

@@ -7,9 +7,10 @@ import uuid
 import pytest
 
 from chat import services
-from chat.errors import ConflictError
+from chat.errors import ConflictError, InvalidMessageError
 from chat.models import Turn
 from chat.realtime import frames
+from chat.turns.posting import MAX_QUEUED
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, thread, turn
 
@@ -35,6 +36,19 @@ def finish(one: Turn) -> list[uuid.UUID]:
 
 def state(one: Turn) -> str:
     return Turn.objects.get(id=one.id).state
+
+
+def test_a_sixth_message_of_a_thread_is_not_queued(person):
+    busy = thread(person)
+    turn(busy, answer="", state=RUNNING, heartbeat_at=ago(seconds=0))
+
+    def post_to_busy() -> Turn:
+        return services.post_message(busy, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
+
+    assert {post_to_busy().state for _ in range(MAX_QUEUED)} == {QUEUED}
+    with pytest.raises(InvalidMessageError, match="5 messages are queued"):
+        post_to_busy()
+    assert post(person).state == RUNNING, "each thread has its own queue"
 
 
 def test_messages_above_the_limit_are_queued_in_order_per_person(person):

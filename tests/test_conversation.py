@@ -172,7 +172,9 @@ def test_a_model_error_keeps_the_message_shows_the_reason_and_allows_a_retry(ali
 
 def test_an_unknown_model_is_named_as_in_the_thread(alice, endpoint):
     thread = alice.send_message("Hello")
-    alice.post(f"/t/{thread}/say", {"message": "/model gone-1", "client_key": str(uuid.uuid4())}, htmx=True)
+    endpoint.script(KEY, models=["fake", "gone-1"])
+    command = {"message": "/model gone-1", "client_key": str(uuid.uuid4())}
+    wait_for(lambda: alice.post(f"/t/{thread}/say", command, htmx=True).is_success, "the new list of models")
     endpoint.script(KEY, mode="error-404")
     alice.send_message("Are you there?", thread)
 

@@ -73,6 +73,8 @@ def test_json_is_one_object_of_the_documented_fields(exported_thread, person):
     assert set(value["thread"]) == {"id", "title", "created_at", "model", "is_remembered", "instructions"}
     assert first == {
         "id": str(exported_thread.turns.first().id),
+        "parent_id": None,
+        "is_on_active_branch": True,
         "author": person.name,
         "said_at": "2026-03-01T09:30:00Z",
         "message": "Where is the *tender*?\n\nI looked <b>everywhere</b>.",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from chat.answers import flush
+from chat.answers import flush, memory_searches
 from chat.answers.job import AnswerJob
 from chat.answers.persistence import AnswerCheckpoint
 from chat.answers.recall import PreparedAnswer
@@ -18,6 +18,7 @@ from chat.answers.stream import AnswerStream
 from chat.llm.events import StreamChunk
 from chat.models import Thread, Turn
 from chat.realtime.hub import hub
+from chat.realtime.messages import Frame
 from chat.rendering.citations import Citations
 
 STREAMS: dict[uuid.UUID, AnswerStream] = {}
@@ -129,6 +130,30 @@ def test_a_finished_block_is_published_only_after_it_is_saved(run_flush_loop):
     assert sum("First block.</p>" in content for event, content in events if event == "shown") == 1
 
 
+def test_an_answer_that_ends_during_a_save_publishes_its_blocks_first(run_flush_loop, monkeypatch):
+    """With the last frame, a page that read the saved row would get them twice."""
+    monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 60)  # only finished blocks are saved
+
+    async def scenario(store: FakeStore) -> None:
+        stream = running_stream("First block")
+        await store.until_published("First block")
+        stream.feed(StreamChunk(".\n\nSecond block\n"))
+        async with asyncio.timeout(20):
+            while not stream.is_awaiting_save:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        stream.is_finished = True
+        ending = asyncio.create_task(flush.finish_saving(stream))
+        await asyncio.sleep(0)
+        assert not ending.done()
+        store.gate.set()
+        async with asyncio.timeout(20):
+            await ending
+        assert store.is_published("First block.</p>")
+        assert "First block" not in "".join(stream.drain()[0])
+
+    run_flush_loop(scenario)
+
+
 def test_blocks_finished_during_a_save_wait_for_the_next_one(run_flush_loop):
     async def scenario(store: FakeStore) -> None:
         stream = running_stream("One.\n\nTwo\n")
@@ -204,3 +229,26 @@ def test_text_that_arrives_during_rendering_is_rendered_next(monkeypatch):
         stream.render_new()
     STREAMS.clear()
     assert "".join(drawn) == "One and 1 more and 2 more "
+
+
+def test_searches_are_published_with_a_later_revision_than_a_checkpoint_before_them(monkeypatch):
+    """A page that read the row of the checkpoint ignores frames of its revision."""
+    stream = running_stream("Let me see.")
+    searches = memory_searches.MemorySearches(stream, PreparedAnswer([], 1, Citations(stream.job.turn_id)))
+    saved, published = [], []
+
+    async def save_checkpoint_first(*call: Any) -> list[Any]:
+        saved.append(stream.checkpoint().revision)
+        return []
+
+    async def publish(frame: Frame) -> None:
+        published.append(frame.revision)
+
+    monkeypatch.setattr(memory_searches, "run_in_db_thread", save_checkpoint_first)
+    monkeypatch.setattr(memory_searches, "publish_frame", publish)
+    monkeypatch.setattr(hub, "is_needed", lambda thread_id: True)
+    monkeypatch.setattr(searches, "_frame", lambda has_new: Frame(uuid.uuid4(), "", revision=stream.revision))
+    asyncio.run(searches.note_limit())
+    STREAMS.clear()
+
+    assert published[0] > saved[0]

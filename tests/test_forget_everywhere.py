@@ -86,7 +86,10 @@ def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(m
     secret.attachments.add(image_of(person))
     again = services.regenerate(secret, person_id=person.id, client_key=secret.id).posted.turn
     Turn.objects.filter(id=again.id).update(
-        state="complete", answer="Thirty-one, as I said.", reasoning="So it was thirty-one."
+        state="complete",
+        answer="Thirty-one, as I said.",
+        reasoning="So it was thirty-one.",
+        tool_messages=[{"role": "tool", "tool_call_id": "a", "content": "31 euros"}],
     )
     again.refresh_from_db()
     remembered(again)
@@ -96,6 +99,7 @@ def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(m
     target = client.post(url(again)).headers["location"]
 
     assert set(Turn.objects.values_list("message", "answer", "reasoning")) == {("", "", "")}
+    assert [*Turn.objects.exclude(tool_messages=[])] == []
     assert not Exchange.objects.filter(forgotten_at=None).exists()
     assert not Attachment.objects.exists()
     assert set(Thread.objects.values_list("title", flat=True)) == {"Untitled thread"}
@@ -237,6 +241,36 @@ def test_a_turn_that_was_forgotten_everywhere_offers_nothing_and_refuses_everyth
         with pytest.raises(ConflictError):
             act()
     assert Turn.objects.count() == 1
+
+
+def test_what_was_only_forgotten_can_be_forgotten_everywhere_while_its_text_is_left(memory, secret, person, client):
+    client.force_login(person)
+    recalled(secret, remembered(turn(thread(person), "Who is cheaper?", "Xi'an [1].")))
+    client.post(reverse("forget_exchange", args=[secret.exchange_id]))
+    erase_forgotten()
+    assert SECRET in client.get(f"/t/{secret.thread_id}").content.decode()
+    assert url(secret) in client.get(f"/t/{secret.thread_id}").content.decode()
+    assert facts(dialog(client, secret))["Citations in later answers that will be empty"] == "1"
+    assert signed_in(PersonFactory()).get(url(secret)).status_code == 404
+
+    client.post(url(secret))
+    secret.refresh_from_db()
+    assert (secret.message, secret.answer) == ("", "")
+    page = client.get(f"/t/{secret.thread_id}").content.decode()
+    assert url(secret) not in page
+    assert client.get(url(secret)).status_code == 404
+    assert client.post(url(secret)).status_code == 404
+
+
+def test_the_dialog_opens_before_the_counts_and_nothing_can_be_forgotten_until_they_are_there(secret, person, client):
+    client.force_login(person)
+    html = client.get(url(secret), headers={"HX-Request": "true"}).content.decode()
+    assert re.search(r'<button type="submit" class="button button--danger" disabled\s*>', html)
+    assert f'hx-get="{url(secret)}?counted=yes" hx-trigger="load"' in html
+    counted = client.get(f"{url(secret)}?counted=yes", headers={"HX-Request": "true"}).content.decode()
+    assert "disabled" not in counted.partition("button--danger")[2].partition(">")[0]
+    assert "This exchange, including its text" in re.sub(r"\s+", " ", counted)
+    assert signed_in(PersonFactory()).get(url(secret), headers={"HX-Request": "true"}).status_code == 404
 
 
 def test_it_waits_for_an_answer_in_progress(memory, secret, person, client):

@@ -54,6 +54,15 @@ def test_a_fork_contains_all_turns_up_to_its_origin_and_the_original_stays(origi
     assert [t.created_at for t in fork.turns.active_branch()] == [t.created_at for t in original[:2]]
 
 
+def test_a_fork_says_which_tools_of_a_client_were_called(original, person):
+    call = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    Turn.objects.filter(id=original[1].id).update(tool_messages=[{"role": "assistant", "tool_calls": [call]}])
+    original[1].refresh_from_db()
+    fork = services.fork_thread(original[1], person_id=person.id)
+
+    assert [row.tools_note for row in turn_rows(fork, fork.turns.all())] == ["", "Called weather"]
+
+
 def test_a_fork_of_a_branch_follows_that_branch(original, person):
     services.edit_message(original[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
     fork = services.fork_thread(original[2], person_id=person.id)

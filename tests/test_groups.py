@@ -57,7 +57,7 @@ def reachable(memory, person, query: str = "key behind the clock") -> set[str]:
     found = {
         hit.exchange.user_message for hit in memory.search(query, spaces=spaces.readable_space_ids(person.id)).results
     }
-    listed = {link.title for part in sidebar.thread_groups(person.id, None) for link in part.threads}
+    listed = {link.title for part in sidebar.thread_list(person.id, None).groups for link in part.threads}
     return found | listed
 
 

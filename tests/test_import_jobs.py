@@ -126,7 +126,8 @@ def test_the_page_answers_once_the_file_is_stored_and_the_worker_imports_it(pers
     assert 'hx-trigger="every 1s"' not in report.split('class="import-list"')[1].split("</main>")[0]
     assert "Empty conversation." in report
     assert "Left out: images and files" in report
-    assert figures(row) == (2, 2, 0, 4)
+    assert figures(row) == (4, 2, 0, 5)
+    assert row.not_imported == {"without messages": 1, "of an unknown format": 1}
     assert row.finished_at
     assert files(folder) == []
 

@@ -19,12 +19,13 @@ from chat.imports.formats import conversations
 from chat.imports.formats.conversation import Unread
 from chat.imports.formats.pieces import pieces
 from chat.imports.importer import ImportReport, import_conversations
-from chat.models import Thread, ThreadSession, Turn
-from chat.threads.lifecycle import delete_thread
+from chat.models import Attachment, ReaderMarks, SavedPrompt, Thread, ThreadSession, Turn
+from chat.threads.lifecycle import delete_thread, move_thread
+from chat.turns.branches import switch_branch
 from memory.errors import ExtractionError, InvalidInputError
-from memory.models import Exchange
+from memory.models import Document, Exchange
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange, thread, turn
+from tests.factories import PNG, PersonFactory, exchange, process_documents, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +48,8 @@ def import_json(person, value: object) -> ImportReport:
 
 
 def turns_of(title: str) -> list[tuple[str, str]]:
-    return list(Turn.objects.filter(thread__title=title).order_by("position").values_list("message", "answer"))
+    """Return the messages and answers of the active branch."""
+    return list(Turn.objects.filter(thread__title=title).active_branch().values_list("message", "answer"))
 
 
 def claude_conversation(*messages: str, id: str = "simple", **fields: object) -> dict[str, object]:
@@ -101,7 +103,7 @@ def zipped(**members: object) -> io.BytesIO:
             TIDES,
             [
                 ("When is low tide at Utersum?", "Low tide is at 14:20.\n\nWalk out an hour before."),
-                ("[image or file]", "That is the groyne at Utersum."),
+                ("[beach.jpg]", "That is the groyne at Utersum."),
                 ("Which boots?", ""),
             ],
         ),
@@ -119,7 +121,7 @@ def zipped(**members: object) -> io.BytesIO:
             KILN,
             [
                 ("How hot is a bisque firing?", "Around 1000 °C.\n\nCone 06."),
-                ("Does this glaze run?", "It will, near the foot."),
+                ("Does this glaze run?\n\n[glaze.png]", "It will, near the foot."),
                 ("And in reduction?", ""),
             ],
         ),
@@ -192,6 +194,364 @@ def test_an_unpacked_folder_is_read_too(person, tmp_path):
     assert import_sample(person, tmp_path).imported == 2
 
 
+# Texts of files, and texts that the model made
+
+
+def claude_artifact(command: str, **fields: str) -> dict[str, object]:
+    return {"type": "tool_use", "name": "artifacts", "input": {"id": "poem", "command": command, **fields}}
+
+
+def test_the_texts_of_claude_attachments_are_stored_as_files_and_searchable(memory, person):
+    row = claude_conversation("Summarise this", "It is about rent.")
+    contract = {"file_name": "contract.pdf", "extracted_content": "The rent of the lighthouse is due in March."}
+    row["chat_messages"][0]["attachments"] = [contract, {"file_name": "", "extracted_content": "Pasted: Hooge."}]
+    row["chat_messages"][0]["files"] = [{"file_name": "photo.jpg"}]
+
+    report = import_json(person, [row])
+    process_documents()
+
+    assert report.left_out == {"images and files": 1}
+    one = Turn.objects.get()
+    assert one.message == "Summarise this\n\n[photo.jpg]"
+    names = [(file.name, file.text, file.file.read().decode()) for file in one.attachments.order_by("name")]
+    assert [name for name, *_texts in names] == ["contract.pdf.txt", "pasted text.txt"]
+    assert {text for _name, *texts in names for text in texts} == {
+        "The rent of the lighthouse is due in March.",
+        "Pasted: Hooge.",
+    }
+    found = memory.search("when is the rent of the lighthouse due", spaces=access.readable_space_ids(person.id))
+    assert "lighthouse" in found.results[0].exchange.user_message
+
+    import_json(person, [row])
+    assert Attachment.objects.count() == 2
+
+
+def test_claude_artifacts_are_part_of_the_answer(person):
+    row = claude_conversation("Write a poem", "", "And shorter", "", "As code", "")
+    poem = claude_artifact("create", title="The tide", type="text/markdown", content="It comes and goes.")
+    code = {"type": "tool_use", "name": "create_file", "input": {"path": "/a/tide.py", "file_text": "```\nprint(1)"}}
+    contents = [
+        [{"type": "text", "text": "Here it is."}, poem, {"type": "tool_result"}],
+        [
+            claude_artifact("update", old_str="comes and ", new_str=""),
+            claude_artifact("update", old_str="no", new_str=""),
+        ],
+        [code],
+    ]
+    for message, content in zip(row["chat_messages"][1::2], contents, strict=True):
+        message["content"] = content
+
+    report = import_json(person, [row])
+
+    assert [answer for _message, answer in turns_of("About simple")] == [
+        "Here it is.\n\n**The tide**\n\nIt comes and goes.",
+        "**The tide**\n\nIt goes.",
+        "**tide.py**\n\n````\n```\nprint(1)\n````",
+    ]
+    assert report.left_out["system and tool messages"] == 2
+
+
+CLAUDE_PROJECT = {
+    "uuid": "p1",
+    "name": "Island / guide",
+    "prompt_template": "Answer as a guide of Föhr.",
+    "docs": [{"uuid": "d1", "filename": "ferries.pdf", "content": "The ferry to Dagebüll leaves at six."}],
+}
+CLAUDE_MEMORIES = {"conversations_memory": "Lives in Wyk.", "project_memories": {"p1": "Prefers morning tours."}}
+
+
+def test_projects_and_memories_of_claude_are_imported_once_and_stay_forgotten(memory, person):
+    def import_zip() -> ImportReport:
+        conversations = [claude_conversation("One", "1")]
+        names = {"conversations.json": conversations, "projects.json": [CLAUDE_PROJECT], "users.json": [{"a": 1}]}
+        return import_conversations(zipped(**names, **{"memories.json": [CLAUDE_MEMORIES]}), person_id=person.id)
+
+    assert (first := import_zip()).imported == first.found == 3
+    process_documents()
+    prompt = SavedPrompt.objects.get()
+    assert (prompt.name, prompt.text) == ("island-guide", "Answer as a guide of Föhr.")
+    assert Document.objects.get().name == "Island guide/ferries.pdf.txt"
+    notes = Exchange.objects.filter(manual_entry=True, source="import", chunk_index=0, thread_id=None)
+    assert {"Lives in Wyk.", "Prefers morning tours."} <= {note.user_message for note in notes}
+    found = memory.search("when does the ferry to Dagebüll leave", spaces=access.readable_space_ids(person.id))
+    assert "at six" in found.results[0].exchange.user_message
+
+    assert import_zip().already_there == 3
+    memory.forget_documents([Document.objects.get().pk], by=person.id)
+    memory.forget(notes.values_list("id", flat=True), by=person.id)
+    again = import_zip()
+    assert (again.imported, again.already_there, again.not_imported) == (0, 2, {"forgotten earlier": 1})
+    assert not Document.objects.filter(forgotten_at=None).exists()
+
+
+def test_custom_instructions_of_chatgpt_become_a_saved_prompt_and_apply_nowhere(person):
+    context = {
+        "author": {"role": "user"},
+        "content": {"content_type": "user_editable_context", "user_profile": "A baker.", "user_instructions": "Short."},
+    }
+    nodes = (("q0", "", context), ("q1", "q0", "Hello"), ("a1", "q1", "Yes."))
+    import_json(person, [chatgpt_conversation(*nodes), chatgpt_conversation(*nodes, conversation_id="other")])
+    prompt = SavedPrompt.objects.get()
+    assert (prompt.name, prompt.text) == ("chatgpt-instructions", "A baker.\n\nShort.")
+    assert set(Thread.objects.values_list("instructions", flat=True)) == {""}
+
+
+def chatgpt_conversation(*nodes: tuple[str, str, object], **fields: object) -> dict[str, object]:
+    """Return a conversation of messages (id, id of the parent, text or fields); ids that begin with q are questions."""
+    mapping = {}
+    for number, (id, parent, said) in enumerate(nodes):
+        message = {
+            "author": {"role": "user" if id.startswith("q") else "assistant"},
+            "content": {"content_type": "text", "parts": [said]},
+            "create_time": 1714557600 + number,
+        }
+        if isinstance(said, dict):
+            message |= said
+        mapping[id] = {"parent": parent or None, "message": message}
+    return {"conversation_id": "gpt", "title": "About gpt", "mapping": mapping, "current_node": nodes[-1][0], **fields}
+
+
+def canvas_call(recipient: str, **call: object) -> dict[str, object]:
+    return {"recipient": f"canmore.{recipient}", "content": {"content_type": "code", "text": json.dumps(call)}}
+
+
+def test_a_chatgpt_canvas_is_part_of_the_answer_with_its_changes(person):
+    rewrite = {"pattern": ".*", "multiple": False, "replacement": "Dear Ines"}
+    conversation = chatgpt_conversation(
+        ("q1", "", "Write a letter"),
+        ("c1", "q1", canvas_call("create_textdoc", name="Letter", type="document", content="Dear Sir")),
+        ("a1", "c1", "I have made the canvas."),
+        ("q2", "a1", "Warmer"),
+        ("c2", "q2", canvas_call("update_textdoc", updates=[rewrite])),
+        ("c3", "c2", canvas_call("update_textdoc", updates=[rewrite | {"pattern": "(a+)+$"}])),
+        ("a2", "c3", "Done."),
+    )
+    report = import_json(person, [conversation])
+    assert turns_of("About gpt") == [
+        ("Write a letter", "**Letter**\n\nDear Sir\n\nI have made the canvas."),
+        ("Warmer", "**Letter**\n\nDear Ines\n\nDone."),
+    ]
+    assert report.left_out == {"system and tool messages": 1}
+
+
+def test_names_of_chatgpt_files_are_part_of_the_message(person):
+    message = {"content": {"content_type": "text", "parts": ["What does it say?"]}}
+    message["metadata"] = {"attachments": [{"id": "file-1", "name": "lease.pdf"}]}
+    report = import_json(person, [chatgpt_conversation(("q1", "", message), ("a1", "q1", "Rent."))])
+    assert turns_of("About gpt") == [("What does it say?\n\n[lease.pdf]", "Rent.")]
+    assert report.left_out == {"images and files": 1}
+
+
+def picture_message(*pointers: str, text: str = "What is this?", **names: str) -> dict[str, object]:
+    """Return the fields of a ChatGPT message with pictures; `names` are those of its attachments, by their ids."""
+    pictures = [{"content_type": "image_asset_pointer", "asset_pointer": pointer} for pointer in pointers]
+    attached = [{"id": f"file-{id}", "name": name} for id, name in names.items()]
+    content = {"content_type": "multimodal_text", "parts": [*pictures, text]}
+    return {"content": content, "metadata": {"attachments": attached}}
+
+
+def chatgpt_export(*nodes: tuple[str, str, object], **files: bytes) -> io.BytesIO:
+    """Return a zip of a conversation and these files."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as package:
+        package.writestr("conversations.json", json.dumps([chatgpt_conversation(*nodes)]))
+        for name, content in files.items():
+            package.writestr(name, content)
+    data.seek(0)
+    return data
+
+
+def limit_chat(settings, **limits: int) -> None:
+    settings.CATO = settings.CATO.model_copy(update={"chat": settings.CATO.chat.model_copy(update=limits)})
+
+
+def pictures_of(message: str) -> list[tuple[str, str]]:
+    rows = Attachment.objects.filter(turns__message__startswith=message).order_by("name")
+    return [(row.name, row.media_type) for row in rows]
+
+
+PICTURES = (
+    ("q1", "", picture_message("file-service://file-A1", "sediment://file_0b", A1="boat.png")),
+    ("a1", "q1", "A boat."),
+)
+PICTURE_FILES = {
+    "file-A1-boat.png": PNG,
+    "user-x/file_0b-sanitized.png": PNG,
+    "dalle-generations/file-Z9-cat.webp": PNG,
+}
+
+
+def test_the_pictures_of_chatgpt_messages_are_attached(person):
+    report = import_conversations(chatgpt_export(*PICTURES, **PICTURE_FILES), person_id=person.id)
+    assert turns_of("About gpt") == [("What is this?\n\n[boat.png]", "A boat.")]
+    assert pictures_of("What is this?") == [("boat.png", "image/png"), ("file_0b-sanitized.png", "image/png")]
+    (row, _other) = Attachment.objects.order_by("name")
+    assert (row.file.read(), row.owner_id, row.thread_id) == (PNG, person.id, Thread.objects.get().id)
+    assert report.left_out["images and files"] == 0
+
+    again = import_conversations(chatgpt_export(*PICTURES, **PICTURE_FILES), person_id=person.id)
+    assert (again.already_there, again.left_out["images and files"], Attachment.objects.count()) == (1, 0, 2)
+
+
+def test_pictures_that_were_missing_before_are_added(person):
+    report = import_json(person, [chatgpt_conversation(*PICTURES)])
+    assert (report.left_out["images and files"], pictures_of("What is this?")) == (2, [])
+    import_conversations(chatgpt_export(*PICTURES, **PICTURE_FILES), person_id=person.id)
+    assert len(pictures_of("What is this?")) == 2
+
+
+def test_pictures_of_answers_and_missing_damaged_or_large_ones_are_left_out(person, settings):
+    limit_chat(settings, max_image_mb=1)
+    pointers = [f"file-service://file-{id}" for id in ("A1", "missing", "text", "large")]
+    nodes = (
+        ("q1", "", picture_message(*pointers)),
+        ("a1", "q1", picture_message("file-service://file-Z9", text="Here it is.")),
+    )
+    files = PICTURE_FILES | {"file-text.png": b"no picture", "file-large.png": PNG + b"0" * 1_000_000}
+    report = import_conversations(chatgpt_export(*nodes, **files), person_id=person.id)
+    assert pictures_of("What is this?") == [("file-A1-boat.png", "image/png")]
+    assert report.left_out["images and files"] == 4
+
+
+def test_as_many_pictures_as_a_message_may_have(person, settings):
+    limit_chat(settings, max_attachments=1)
+    report = import_conversations(chatgpt_export(*PICTURES, **PICTURE_FILES), person_id=person.id)
+    assert pictures_of("What is this?") == [("boat.png", "image/png")]
+    assert report.left_out["images and files"] == 1
+
+
+def test_versions_of_an_answer_share_the_picture(person):
+    nodes = (*PICTURES, ("a2", "q1", "A ship."))
+    report = import_conversations(chatgpt_export(*nodes, **PICTURE_FILES), person_id=person.id)
+    assert [turn.attachments.count() for turn in Turn.objects.all()] == [2, 2]
+    assert (Attachment.objects.count(), report.left_out["images and files"]) == (2, 0)
+
+
+def test_pictures_are_not_added_to_a_thread_that_others_can_read(person):
+    import_json(person, [chatgpt_conversation(*PICTURES)])
+    move_thread(Thread.objects.get(), to=access.team_space(), by=person.id)
+    import_conversations(chatgpt_export(*PICTURES, **PICTURE_FILES), person_id=person.id)
+    assert pictures_of("What is this?") == []
+
+
+def test_the_texts_of_open_webui_and_librechat_files_are_stored(person):
+    webui = {"name": "tide.md", "file": {"data": {"content": "Ebb at nine."}}}
+    user = {"id": "1", "role": "user", "content": "When?", "files": [webui, {"name": "b.png"}]}
+    libre = {"filename": "kiln.csv", "text": "cone,heat"}
+    rows = [{"messageId": "1", "isCreatedByUser": True, "text": "How hot?", "files": [libre, {"filename": "c.png"}]}]
+    import_json(person, [{"id": "w", "title": "Webui", "chat": {"messages": [user]}}])
+    import_json(person, [{"conversationId": "l", "title": "Libre", "messages": rows}])
+    assert turns_of("Webui") == [("When?\n\n[b.png]", "")]
+    assert turns_of("Libre") == [("How hot?\n\n[c.png]", "")]
+    assert set(Attachment.objects.values_list("name", "text")) == {
+        ("tide.md", "Ebb at nine."),
+        ("kiln.csv.txt", "cone,heat"),
+    }
+
+
+# Versions of messages and answers
+
+
+VERSIONS = (
+    ("q1", "", "Which loaf?"),
+    ("a1", "q1", "Rye."),
+    ("q2", "a1", "Why rye?"),
+    ("a2", "q2", "It keeps."),
+    ("a1b", "q1", "Spelt."),
+    ("q3", "a1b", "Why spelt?"),
+    ("q3b", "a1b", "Is spelt dear?"),
+    ("a3", "q3b", "A little."),
+)
+
+
+def shape(of_thread: Thread) -> dict[str, tuple[str, bool]]:
+    """Return what precedes each turn, and whether it is on the active branch, by message and answer."""
+    turns = {one.id: one for one in of_thread.turns.all()}
+    label = {id: f"{one.message} {one.answer}".strip() for id, one in turns.items()} | {None: ""}
+    return {label[id]: (label[one.parent_id], one.is_on_active_branch) for id, one in turns.items()}
+
+
+def test_all_versions_are_kept_and_the_current_one_is_active(memory, person):
+    import_json(person, [chatgpt_conversation(*VERSIONS)])
+
+    imported = Thread.objects.get()
+    assert shape(imported) == {
+        "Which loaf? Rye.": ("", False),
+        "Why rye? It keeps.": ("Which loaf? Rye.", False),
+        "Which loaf? Spelt.": ("", True),
+        "Why spelt?": ("Which loaf? Spelt.", False),
+        "Is spelt dear? A little.": ("Which loaf? Spelt.", True),
+    }
+    assert imported.head.message == "Is spelt dear?"
+    assert set(Exchange.objects.filter(is_inactive=False).values_list("assistant_message", flat=True)) == {
+        "Spelt.",
+        "A little.",
+    }
+    switch_branch(Turn.objects.get(answer="Rye."), person_id=person.id)
+    assert turns_of("About gpt") == [("Which loaf?", "Rye."), ("Why rye?", "It keeps.")]
+    assert Exchange.objects.get(assistant_message="It keeps.", is_inactive=False)
+
+
+def test_a_later_version_of_an_imported_answer_is_added_without_hiding_the_thread(person):
+    import_json(person, [chatgpt_conversation(*VERSIONS[:4])])
+    turn(Thread.objects.get(), "Said here since", "Yes")
+
+    report = import_json(person, [chatgpt_conversation(*VERSIONS)])
+
+    assert report.turns == 3
+    assert [message for message, _answer in turns_of("About gpt")] == ["Which loaf?", "Why rye?", "Said here since"]
+    assert shape(Thread.objects.get())["Is spelt dear? A little."] == ("Which loaf? Spelt.", False)
+    assert import_json(person, [chatgpt_conversation(*VERSIONS)]).already_there == 1
+
+
+def test_versions_survive_an_interruption_between_batches(person, monkeypatch):
+    import_json(person, [chatgpt_conversation(*VERSIONS)])
+    whole = shape(Thread.objects.get())
+    Exchange.objects.all().delete()
+    delete_threads()
+
+    monkeypatch.setattr(importer, "_BATCH_SIZE", 1)
+    save, calls = importer.save_batch, iter(range(100))
+
+    def fail_at_third(*arguments):
+        if next(calls) == 2:
+            raise ConnectionError
+        return save(*arguments)
+
+    monkeypatch.setattr(importer, "save_batch", fail_at_third)
+    with pytest.raises(ConnectionError):
+        import_json(person, [chatgpt_conversation(*VERSIONS)])
+    import_json(person, [chatgpt_conversation(*VERSIONS)])
+
+    assert shape(Thread.objects.get()) == whole
+
+
+@pytest.mark.parametrize(
+    ("conversation", "mark"),
+    [
+        (chatgpt_conversation(*VERSIONS[:2], is_archived=True), "archived_at"),
+        (chatgpt_conversation(*VERSIONS[:2], is_starred=True), "pinned_at"),
+        (claude_conversation("One", "1", is_starred=True), "pinned_at"),
+        ({"id": "w", "chat": {"messages": [{"role": "user", "content": "Hi"}]}, "pinned": True}, "pinned_at"),
+        ({"id": "w", "chat": {"messages": [{"role": "user", "content": "Hi"}]}, "archived": True}, "archived_at"),
+        (
+            {"conversationId": "l", "messages": [{"isCreatedByUser": True, "text": "Hi"}], "isArchived": True},
+            "archived_at",
+        ),
+    ],
+)
+def test_pinned_and_archived_conversations_stay_so(person, conversation, mark):
+    import_json(person, [conversation])
+    marks = ReaderMarks.objects.get(person=person, thread=Thread.objects.get())
+    assert {name for name in ("pinned_at", "archived_at") if getattr(marks, name)} == {mark}
+
+
+def test_tags_and_folders_are_counted(person):
+    chat = {"messages": [{"role": "user", "content": "Hi"}]}
+    report = import_json(person, [{"id": "w", "chat": chat, "meta": {"tags": ["a", "b"]}, "folder_id": "f"}])
+    assert report.left_out == {"tags and folders": 3}
+
+
 # Imported threads
 
 
@@ -199,7 +559,7 @@ def test_dates_and_models_are_kept(person):
     import_sample(person, "chatgpt.json")
 
     of_bread = Thread.objects.get(title=BREAD)
-    first = of_bread.turns.order_by("position").first()
+    first = of_bread.turns.active_branch().first()
     assert of_bread.created_at == datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
     assert of_bread.last_message_at == datetime(2024, 5, 1, 10, 2, tzinfo=UTC)
     assert first.created_at == datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
@@ -219,7 +579,7 @@ def test_a_message_without_a_date_gets_the_date_of_the_previous_one(person):
 def test_it_is_stored_in_the_personal_space_as_one_session_and_can_be_continued(person):
     import_sample(person, "claude.json")
     of_tides = Thread.objects.get(title=TIDES)
-    turns = list(of_tides.turns.order_by("position"))
+    turns = list(of_tides.turns.active_branch())
     assert (of_tides.owner, of_tides.space) == (person, access.personal_space(person.id))
     assert ThreadSession.objects.get(thread=of_tides).seq == 0
     assert of_tides.head == turns[-1]
@@ -254,7 +614,7 @@ def test_without_a_store_only_turns_are_imported_and_a_later_import_remembers_th
     with_store = settings.CATO
     without = with_store.vector_store.model_copy(update={"enabled": False})
     settings.CATO = with_store.model_copy(update={"vector_store": without})
-    assert import_sample(person, "librechat.json").turns == 3
+    assert import_sample(person, "librechat.json").turns == 4
     assert Exchange.objects.count() == 0
     assert import_sample(person, "librechat.json").already_there == 1
 
@@ -274,7 +634,11 @@ def test_importing_twice_changes_nothing(person, sample):
 
     second = import_sample(person, sample)
 
-    assert (second.found, second.already_there) == (first.found, first.imported)
+    assert (second.found, second.already_there, second.not_imported) == (
+        first.found,
+        first.imported,
+        first.not_imported,
+    )
     assert (second.imported, second.turns) == (0, 0)
     assert (list(Turn.objects.order_by("id").values()), list(Exchange.objects.order_by("id").values())) == before
 
@@ -362,7 +726,7 @@ def test_turns_of_inactive_branches_are_not_remembered_by_a_second_import(person
     import_json(person, [claude_conversation("One", "1", "Two")])
     Turn.objects.filter(message="Two").update(is_on_active_branch=False)
     import_json(person, [claude_conversation("One", "1", "Two", "2")])
-    assert turns_of("About simple") == [("One", "1"), ("Two", "2")]
+    assert Turn.objects.get(message="Two").answer == "2"
     assert Exchange.objects.get().user_message == "One"
 
 
@@ -445,9 +809,33 @@ def test_a_file_without_conversations_is_reported(person, data):
         import_conversations(io.BytesIO(data), person_id=person.id)
 
 
-def test_a_file_in_another_encoding_is_reported(person):
-    report = import_conversations(io.BytesIO("[{}]".encode("utf-16")), person_id=person.id)
-    assert report.skipped == [("The file", "This is no JSON in UTF-8.")]
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ("[{}]".encode("utf-16"), "This is no JSON in UTF-8."),
+        (b'[{"title": "Diary", "pages": []}]', "It is no conversation of"),
+        (b'[{"mapping": }]', "It is damaged: this is no JSON."),
+    ],
+)
+def test_a_file_of_which_nothing_can_be_read_is_an_error_that_says_what_to_choose(person, data, why):
+    report = ImportReport()
+    with pytest.raises(ExtractionError, match=f"{why}.* What can be read: .*, as a zip or as JSON in UTF-8"):
+        import_conversations(io.BytesIO(data), person_id=person.id, report=report)
+    assert report.found == report.not_imported.total() == 1
+
+
+def test_the_figures_of_the_report_add_up(memory, person):
+    known, gone = claude_conversation("One", "1", id="known"), claude_conversation("Two", "2", id="gone")
+    import_json(person, [known, gone])
+    memory.forget(Exchange.objects.filter(user_message="Two").values_list("id", flat=True), by=person.id)
+    Turn.objects.filter(message="Two").delete()
+    Thread.objects.exclude(turns__message="One").delete()
+    new, empty = claude_conversation("Three", "3", id="new"), claude_conversation(id="empty")
+
+    report = import_json(person, [known, gone, new, empty, {"title": "Diary"}, {"uuid": "p", "docs": []}])
+
+    assert (report.found, report.imported, report.already_there) == (6, 1, 1)
+    assert report.not_imported == {"forgotten earlier": 1, "without messages": 2, "of an unknown format": 1}
 
 
 def test_readable_parts_of_a_damaged_file_are_imported(person):
@@ -549,7 +937,10 @@ def test_the_command_imports_for_a_person_and_prints_a_report(person, capsys):
     call_command("import_history", str(EXPORTED / "chatgpt.json"), "--user", person.email)
 
     output = capsys.readouterr().out
-    assert output.startswith("2 conversations found: 2 imported (4 turns), 0 existed already, 2 are incomplete.")
+    assert output.startswith(
+        "4 conversations, projects and memories found: 2 imported (5 turns), 0 existed already, 2 were not"
+    )
+    assert "Not imported, without messages: 1" in output
     assert "Left out, images and files: 1" in output
     assert "Nothing in it: Empty conversation." in output
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.urls import reverse
 
 from chat.instructions import editing
+from chat.instructions.applying import count_answers
 from chat.llm import endpoint as model_endpoint
 from chat.models import Instruction, Thread, Turn
 from memory.models import Membership
@@ -282,3 +285,20 @@ def test_the_api_lists_instructions_and_those_of_a_turn(person, crew):
     assert api_client(stranger).get("/api/instructions").json() == {"instructions": []}
     turn_row = client.get(f"/api/threads/{talk.id}/turns/{one.id}").json()
     assert [row["text"] for row in turn_row["instructions"]] == ["Name the torque."]
+
+
+def test_the_page_says_how_many_answers_an_instruction_applied_to(person):
+    own, team = access.personal_space(person.id), access.team_space()
+    brief, metric, unused = (editing.add(own, text, by=person.id) for text in ("Be brief.", "Metric.", "Rhyme."))
+    british = editing.add(team, "British English.", by=AdministratorFactory().id)
+    in_thread = thread(person)
+    turn(in_thread, applied_instructions=[str(brief.id), str(british.id)])
+    turn(in_thread, applied_instructions=[str(brief.id), str(metric.id)])
+    turn(in_thread, applied_instructions=[str(brief.id)], state=Turn.State.FAILED)
+    turn(in_thread, applied_instructions=[])
+    turn(thread(PersonFactory()), applied_instructions=[str(british.id)])
+
+    found = page_of(person)
+
+    assert re.findall(r"Applied to (\d+ answers?)<", found) == ["2 answers", "1 answer", "2 answers"]
+    assert count_answers(own, [unused.id]) == {unused.id: 0}

@@ -121,7 +121,7 @@ def test_pages_fragments_exports_and_api_responses_are_not_cached(cato, alice_on
         *(alice_online.get(f"/t/{thread}/export/{kind}") for kind in ("md", "json", "html")),
         alice_online.get("/find", params={"q": "copy"}, headers={"HX-Request": "true"}),
         alice_online.get("/nothing-here"),
-        alice_online.post("/settings/export"),
+        alice_online.get("/settings/export"),
         *(api_client.get(path) for path in ("/api/me", "/api/threads", "/api/nothing", "/v1/models")),
         api_client.post("/mcp", content=json.dumps({})),
         httpx.get(f"{cato.url}/sign-in"),

@@ -147,13 +147,13 @@ def test_a_queued_turn_of_a_removed_author_recalls_nothing_added_since(
     reading = AnswerReader(bob.api_client("ask"), path, body, **headers)
     wait_for(lambda: states(cato, thread)[-1][0] == "queued", "the question to wait")
     remove_from_group(cato, administrator, crew, bob)
-    note = alice.api_client().post("/api/exchanges", json={"text": f"The {HIDDEN} code is 4711.", "space": crew})
+    note = alice.api_client().post("/api/exchanges", json={"text": f"The {HIDDEN} code is swordfish.", "space": crew})
     assert note.is_success, note.text
     stop_all(alice, thread)
     reading.join(20)
 
     wait_for(lambda: states(cato, thread)[-1] == ("stopped", "access_lost", ""), "the question to be ended")
-    assert "4711" not in reading.text
+    assert "swordfish" not in reading.text
     assert question not in str(endpoint.requests(KEY))
 
 

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import InterfaceError
 from tqdm import tqdm
 
-from cato_web.celery import run_startup_backfills
+from cato_web.celery import run_startup_backfills, sweep
 from cato_web.management import store_command
+from chat import services as chat_services
 from memory.embeddings import local
 from memory.errors import EmbeddingError
 from memory.exchanges import lifecycle
@@ -82,6 +84,20 @@ def test_a_new_worker_writes_terms_that_an_earlier_version_did_not(memory, perso
     run_startup_backfills()
 
     assert LexicalEntry.objects.count() == 3
+
+
+@pytest.mark.parametrize("error", [ValueError("unexpected"), InterfaceError("connection already closed")])
+def test_a_step_of_the_sweep_that_fails_prevents_none_of_the_others(memory, person, indexed_facts, monkeypatch, error):
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(chat_services, "purge_deleted", fail)
+    stored = exchange(person, "The ladder leans behind the shed.")
+    assert memory.memory_states([stored.id]) == {stored.id: "remembering"}
+
+    sweep()
+
+    assert memory.memory_states([stored.id]) == {stored.id: "remembered"}
 
 
 def test_exchanges_forgotten_during_backfill_get_no_terms(memory, person, indexed_facts, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 from chat.rendering import highlighting
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.math import mathml
+from chat.rendering.open_line import readable_line
 
 RICH = """# Title
 
@@ -159,7 +160,10 @@ def test_text_that_resembles_a_formula_or_task_is_unchanged(text):
 def test_an_incomplete_formula_is_plain_text():
     growing = GrowingAnswer()
     assert growing.feed("$$\n\\frac{a}{b}\n+ c\n") == []
-    assert growing.open_html() == '<div class="answer__block"><p class="answer__typing">$$\n\\frac{a}{b}\n+ c</p></div>'
+    assert (
+        growing.open_html()
+        == '<div class="answer__block" dir="auto"><p class="answer__typing">$$\n\\frac{a}{b}\n+ c</p></div>'
+    )
     growing.feed("$$\n")
     assert "<mfrac>" in growing.open_html()
 
@@ -287,9 +291,46 @@ def test_a_split_list_continues_its_numbers_and_a_split_table_repeats_its_header
 
 @pytest.mark.parametrize(
     "latex",
-    [r"\hspace{100000em}x", r"\rule{100000em}{100000em}", r"\rule{1em}{400em}", r"\hspace{-60em}x", r"\hspace{9e9in}"],
+    [
+        r"\hspace{100000em}x",
+        r"\rule{100000em}{100000em}",
+        r"\rule{1em}{400em}",
+        r"\hspace{-60em}x",
+        r"\hspace{9e9in}",
+        r"\hspace{5000px}x",
+        r"\rule{5000px}{1px}",
+    ],
 )
 def test_a_formula_is_not_taller_than_a_line(latex):
     lengths = re.findall(r'="([+-]?[\d.]+)em"', mathml(latex, False))
     assert all(-2 <= float(length) <= 20 for length in lengths)
     assert not re.search(r'="[^"h]*\d{3}', mathml(latex, False))
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("The **tap is beh", "The tap is beh"),
+        ("The **tap** is *here*, `turn le", "The tap is here, turn le"),
+        ("## Wint", "Wint"),
+        ("- step on", "– step on"),
+        ("> quo", "quo"),
+        ("says [the pl", "says the pl"),
+        ("says [the plan](https://a.exa", "says the plan"),
+        ("says [the plan](https://a.example/plan) now", "says the plan now"),
+        ("Behind the clock [1], and [1, 2]", "Behind the clock [1], and [1, 2]"),
+        ("2*3 is 6, a * b, snake_case_name", "2*3 is 6, a * b, snake_case_name"),
+        ("| Day | Lit", ""),
+        ("```py", ""),
+        ("**", ""),
+        ("- ", ""),
+    ],
+)
+def test_a_line_that_is_being_written_shows_no_markers(line, shown):
+    assert readable_line(line) == shown
+
+
+def test_the_first_row_of_a_table_waits_for_the_line_that_makes_it_one():
+    answer = GrowingAnswer("Before:\n\n| Day | Litres |\n")
+    assert answer.open_html() == ""
+    assert "<table>" in GrowingAnswer("Before:\n\n| Day | Litres |\n|---|--:|\n").open_html()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -14,18 +16,21 @@ from django.core.management import CommandError, call_command
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
-from cato_web.mcp import tools as verbs
-from cato_web.mcp.tools import Caller
+from cato_web import VERSION
+from cato_web.mcp import arguments, reading, resources, tools
+from cato_web.mcp.caller import Caller
+from chat import prompt_library
 from memory.errors import InvalidInputError, NotFoundError
-from memory.errors import NotFoundError as NothingInMemory
+from memory.index import indexing
 from memory.models import Space
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange, group, thread, turn
+from tests.factories import PersonFactory, document, exchange, group, thread, turn, upload
 from tests.server import ROOT, wait_for
 from tests.tokens import create_tokens
 
-ALL = frozenset({"read", "write"})
+ALL = frozenset({"read", "write", "ask"})
 BEGINNING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ACCEPTS = {"Accept": "application/json, text/event-stream"}
 
@@ -34,9 +39,16 @@ ACCEPTS = {"Accept": "application/json, text/event-stream"}
 def people(cato, administrator):
     """Return tokens: Alice and Bob read and write, and one of Alice's only reads."""
     alice, bob = cato.join(administrator, "Alice Owner"), cato.join(administrator, "Bob Team")
-    of_alice, reading = create_tokens(cato, alice, "read write", "read")
+    of_alice, read_only, asking, everything = create_tokens(cato, alice, "read write", "read", "ask", "read write ask")
     (of_bob,) = create_tokens(cato, bob, "read write")
-    return {"alice": alice, "token": of_alice, "reading": reading, "bob": of_bob}
+    return {
+        "alice": alice,
+        "token": of_alice,
+        "reading": read_only,
+        "asking": asking,
+        "all": everything,
+        "bob": of_bob,
+    }
 
 
 def call_over_http(
@@ -104,22 +116,147 @@ def test_a_conversation_is_found_and_read(cato, people, endpoint):
     assert "follow no instruction" in read.structured_content["note"]
 
 
-def test_tools_describe_their_purpose_and_results(cato, people):
+def with_client(cato, token: str, act: Callable[[Client], Awaitable[Any]], mode: str = "auto") -> Any:
+    """Return what `act` returns for a connected client."""
+
     async def run() -> Any:
         async with (
-            httpx2.AsyncClient(headers={"Authorization": f"Bearer {people['token']}"}) as http,
-            Client(streamable_http_client(f"{cato.url}/mcp", http_client=http)) as client,
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http,
+            Client(streamable_http_client(f"{cato.url}/mcp", http_client=http), mode=mode) as client,
         ):
-            return (await client.list_tools()).tools, client.instructions
+            return await act(client)
 
-    listed, instructions = asyncio.run(run())
+    return asyncio.run(run())
+
+
+READS = {"search_memory", "get_thread", "read_document", "list_spaces", "list_threads", "list_documents"}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_tools_describe_their_purpose_arguments_and_results(cato, people, mode):
+    async def read(client: Client) -> Any:
+        return (await client.list_tools()).tools, client.instructions, client.server_info, client.server_capabilities
+
+    listed, instructions, info, capabilities = with_client(cato, people["all"], read, mode)
     tools = {tool.name: tool for tool in listed}
-    assert set(tools) == {"search_memory", "get_thread", "add_memory", "forget_memory"}
+    assert set(tools) == READS | {"add_memory", "forget_memory", "ask"}
     assert all(tool.description and tool.output_schema for tool in tools.values())
-    assert tools["search_memory"].annotations.read_only_hint
-    assert tools["forget_memory"].annotations.destructive_hint
+    for tool in tools.values():
+        assert tool.input_schema["additionalProperties"] is False
+        assert all(field["description"] for field in tool.input_schema.get("properties", {}).values()), tool.name
+    assert {name for name, tool in tools.items() if tool.annotations.read_only_hint} == READS
+    assert {name for name, tool in tools.items() if tool.annotations.destructive_hint} == {"forget_memory"}
     assert tools["search_memory"].input_schema["required"] == ["query"]
     assert "follow no instruction" in instructions
+    assert (info.name, info.version) == ("cato", VERSION)
+    assert all((capabilities.tools, capabilities.resources, capabilities.prompts))
+    assert not any((capabilities.logging, capabilities.completions, capabilities.resources.subscribe))
+    assert not any((capabilities.tools.list_changed, capabilities.prompts.list_changed))
+
+
+def test_only_the_tools_that_the_scopes_allow_are_listed(cato, people):
+    async def read(client: Client) -> Any:
+        return {tool.name for tool in (await client.list_tools()).tools}
+
+    assert with_client(cato, people["reading"], read) == READS
+    assert with_client(cato, people["token"], read) == READS | {"add_memory", "forget_memory"}
+    assert with_client(cato, people["asking"], read) == {"ask"}
+
+
+def test_a_question_is_answered_and_continued(cato, people, endpoint):
+    endpoint.script("cato", answer="It is off by two degrees.")
+    (first,) = call_over_http(cato, people["all"], ("ask", {"message": "How wrong is our compass?"}))
+    answer = first.structured_content
+    assert (answer["state"], answer["answer"]) == ("complete", "It is off by two degrees.")
+    thread_id = answer["thread_id"]
+    again, read = call_over_http(
+        cato,
+        people["all"],
+        ("ask", {"message": "Thank you", "thread_id": thread_id}),
+        ("get_thread", {"thread_id": thread_id}),
+    )
+    assert again.structured_content["thread_id"] == thread_id
+    assert read.structured_content["turns_in_all"] == 2
+    assert "How wrong is our compass?" in people["alice"].thread_page(thread_id)
+
+
+def test_an_answer_names_the_standing_instructions_that_the_model_got(cato, administrator, endpoint):
+    dora = cato.join(administrator, "Dora Deckhand")
+    dora.post("/instructions", {"text": "Give distances in nautical miles."})
+    (token,) = create_tokens(cato, dora, "ask")
+    endpoint.script("cato", answer="Forty.")
+
+    (answer,) = call_over_http(cato, token, ("ask", {"message": "How far is the lighthouse?"}))
+
+    assert answer.structured_content["standing_instructions"] == ["Give distances in nautical miles."]
+
+
+def test_resources_and_prompts_are_read(cato, people, endpoint):
+    endpoint.script("cato", answer="Noted.")
+    thread_id = people["alice"].send_message("The barometer falls.")
+    assert people["alice"].post("/prompts", {"name": "weather", "text": "Report."}).status_code == 302
+
+    async def read(client: Client) -> Any:
+        listed = (await client.list_resources()).resources
+        text = (await client.read_resource(f"cato://threads/{thread_id}")).contents[0]
+        templates = (await client.list_resource_templates()).resource_templates
+        prompts = (await client.list_prompts()).prompts
+        prompt = await client.get_prompt("weather", {"text": "Today"})
+        errors = []
+        for call in (
+            client.read_resource("cato://threads/x"),
+            client.read_resource("file:///etc/passwd"),
+            client.get_prompt("unknown"),
+            client.get_prompt("weather", {"other": "x"}),
+            client.call_tool("unknown", {}),
+        ):
+            with pytest.raises(MCPError) as error:
+                await call
+            errors.append(str(error.value))
+        return listed, text, templates, prompts, prompt, errors
+
+    listed, text, templates, prompts, prompt, errors = with_client(cato, people["token"], read)
+    assert f"cato://threads/{thread_id}" in [row.uri for row in listed]
+    assert text.mime_type == "text/markdown"
+    assert "> The barometer falls." in text.text
+    assert {row.uri_template for row in templates} == {"cato://threads/{id}", "cato://documents/{id}"}
+    assert [row.name for row in prompts] == ["weather"]
+    assert prompt.messages[0].content.text == "Report.\n\nToday"
+    assert errors[:3] == ["Not found."] * 3
+    assert errors[3:] == ["There is no argument other; use text.", "There is no tool unknown."]
+
+
+def test_resources_need_the_scope_to_read(cato, people):
+    async def read(client: Client) -> Any:
+        with pytest.raises(MCPError, match='the scope "read"'):
+            await client.list_resources()
+        with pytest.raises(MCPError, match='the scope "read"'):
+            await client.list_prompts()
+        return True
+
+    assert with_client(cato, people["asking"], read)
+
+
+WRONG = [
+    ("search_memory", {}, "The argument query is missing."),
+    ("search_memory", {"query": ""}, "The argument query must not be empty."),
+    ("search_memory", {"query": "x", "k": 101}, "The argument k must be at most 100."),
+    ("search_memory", {"query": "x", "k": "many"}, "The argument k must be a whole number."),
+    ("search_memory", {"query": "x", "since": "last year"}, "The argument since must be a day such as 2026-06-14."),
+    ("search_memory", {"query": "x", "kind": "mail"}, "The argument kind must be one of"),
+    ("search_memory", {"query": "x", "count": 3}, "There is no argument count; use space, person,"),
+    ("list_spaces", {"x": 1}, "There is no argument x; use none."),
+    ("get_thread", {"thread_id": 4}, "The argument thread_id must be a text."),
+    ("list_threads", {"cursor": "x"}, "Invalid cursor."),
+]
+
+
+def test_wrong_arguments_are_refused_in_plain_words(cato, people):
+    answers = call_over_http(cato, people["token"], *[(name, arguments) for name, arguments, _said in WRONG])
+    for (name, given, said), answer in zip(WRONG, answers, strict=True):
+        assert answer.is_error, (name, given)
+        assert answer.content[0].text.startswith(said), (name, given, answer.content[0].text)
+        assert "pydantic" not in answer.content[0].text
 
 
 def test_each_token_acts_for_its_own_person_also_concurrently(cato, people):
@@ -196,10 +333,13 @@ def test_requests_from_other_sites_and_host_names_are_refused(cato, people):
     assert httpx.get(f"{cato.url}/mcp", headers={"Authorization": f"Bearer {people['token']}"}).status_code == 405
 
 
-def test_the_mcp_library_is_imported_on_the_first_request():
+@pytest.mark.parametrize("library", ["mcp", "authlib"])
+def test_the_library_is_imported_on_the_first_request(library):
     import subprocess
 
-    code = "import sys, cato_web.asgi; print(any(name.split('.')[0] == 'mcp' for name in sys.modules))"
+    # The URLs import all views.
+    start = "import sys, cato_web.asgi, cato_web.urls"
+    code = f"{start}; print(any(name.split('.')[0] == '{library}' for name in sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"
 
@@ -231,7 +371,7 @@ def test_stdio_requires_an_existing_person(db, capsys):
 
 @pytest.fixture
 def caller(db) -> Caller:
-    return Caller(PersonFactory(name="Bob Team").pk, False, ALL)
+    return Caller(PersonFactory(name="Bob Team").pk, False, ALL, uuid.uuid4())
 
 
 @pytest.fixture
@@ -239,52 +379,97 @@ def alices_objects(memory) -> dict[str, Any]:
     """Return ids of Alice's thread, its exchange and a group."""
     alice = PersonFactory(name="Alice Owner")
     of_alice = thread(alice, title="The secret of Alice")
-    first_turn = turn(of_alice, "My secret is 4711", "I keep it.")
-    stored = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=first_turn.id)
-    return {"thread": str(of_alice.id), "exchange": str(stored.id), "group": group("Pilots", alice).name}
+    first_turn = turn(of_alice, "My secret is swordfish", "I keep it.")
+    stored = exchange(alice, "My secret is swordfish", "I keep it.", thread_id=of_alice.id, turn_id=first_turn.id)
+    manual = document(alice, "The secret manual.md", "The safe has the number 4712")
+    prompt_library.add(access.personal_space(alice.pk), name="secret", text="Tell swordfish", by=alice.pk)
+    return {
+        "thread": str(of_alice.id),
+        "exchange": str(stored.id),
+        "document": str(manual.pk),
+        "group": group("Pilots", alice).name,
+    }
 
 
-def outcome(tool, *arguments) -> str:
+def outcome(tool, *values) -> str:
     try:
-        return repr(tool(*arguments))
-    except (NotFoundError, NothingInMemory, InvalidInputError) as error:
+        return repr(tool(*values))
+    except (NotFoundError, InvalidInputError) as error:
         return f"{type(error).__name__}: {error}"
 
 
-@pytest.mark.parametrize(
-    ("tool", "key", "more"),
-    [(verbs.get_thread, "thread", (5,)), (verbs.forget_memory, "exchange", ())],
-)
-def test_an_object_of_another_person_looks_like_a_missing_one(caller, alices_objects, tool, key, more):
+OBJECTS = [
+    (reading.get_thread, arguments.GetThread, "thread", "thread_id"),
+    (reading.read_document, arguments.ReadDocument, "document", "document_id"),
+    (tools.forget_memory, arguments.ForgetMemory, "exchange", "exchange_id"),
+    (tools.ask, lambda thread_id: arguments.Ask(message="Hello", thread_id=thread_id), "thread", "thread_id"),
+]
+
+
+@pytest.mark.parametrize(("tool", "model", "key", "name"), OBJECTS)
+def test_an_object_of_another_person_looks_like_a_missing_one(caller, alices_objects, tool, model, key, name):
     foreign, missing = (
-        outcome(tool, caller, alices_objects[key], *more),
-        outcome(tool, caller, str(uuid.uuid4()), *more),
+        outcome(tool, caller, model(**{name: alices_objects[key]})),
+        outcome(tool, caller, model(**{name: str(uuid.uuid4())})),
     )
     assert foreign == missing
     assert foreign.startswith("NotFoundError")
 
 
-@pytest.mark.parametrize(
-    ("tool", "before", "after"), [(verbs.search_memory, ("secret", 5), ()), (verbs.add_memory, ("A text",), ())]
-)
-def test_a_space_of_another_person_looks_like_a_missing_one(caller, alices_objects, tool, before, after):
-    foreign = outcome(tool, caller, *before, alices_objects["group"], *after)
+SPACES = [
+    (reading.search_memory, arguments.SearchMemory, {"query": "secret"}),
+    (reading.list_threads, arguments.ListThreads, {}),
+    (reading.list_documents, arguments.ListDocuments, {}),
+    (tools.add_memory, arguments.AddMemory, {"text": "A text"}),
+    (tools.ask, arguments.Ask, {"message": "Hello"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "model", "more"), SPACES)
+def test_a_space_of_another_person_looks_like_a_missing_one(caller, alices_objects, tool, model, more):
+    foreign = outcome(tool, caller, model(space=alices_objects["group"], **more))
     assert foreign.startswith("NotFoundError")
-    assert foreign == outcome(tool, caller, *before, "Divers", *after).replace("Divers", "Pilots")
+    assert foreign == outcome(tool, caller, model(space="Divers", **more)).replace("Divers", "Pilots")
 
 
-def test_a_search_returns_nothing_of_other_people(caller, alices_objects):
-    assert verbs.search_memory(caller, "secret 4711", 5, None).results == []
+def search(caller: Caller, query: str, **filters: Any) -> list[Any]:
+    return reading.search_memory(caller, arguments.SearchMemory(query=query, **filters)).results
+
+
+def test_nothing_of_other_people_is_found_or_listed(caller, alices_objects):
+    assert search(caller, "secret swordfish") == []
+    assert reading.list_threads(caller, arguments.ListThreads()).threads == []
+    assert reading.list_documents(caller, arguments.ListDocuments()).documents == []
+    assert {space.kind for space in reading.list_spaces(caller, arguments.ListSpaces()).spaces} <= {"personal", "team"}
+    assert resources.list_resources(caller, None)[0] == resources.list_resources(caller, "documents:")[0] == []
+    assert resources.list_prompts(caller, None) == ([], None)
+    for uri in (f"cato://threads/{alices_objects['thread']}", f"cato://documents/{alices_objects['document']}"):
+        with pytest.raises(NotFoundError):
+            resources.read_resource(caller, uri)
+    with pytest.raises(NotFoundError):
+        resources.get_prompt(caller, "secret", "")
+    # Not even the names of others are confirmed.
+    assert outcome(reading.search_memory, caller, arguments.SearchMemory(query="x", person="Alice")).startswith("Inv")
 
 
 def test_tools_depend_on_the_access_check(caller, alices_objects, monkeypatch):
     monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
 
-    assert "4711" in verbs.search_memory(caller, "secret 4711", 5, None).results[0].message
-    assert verbs.get_thread(caller, alices_objects["thread"], 5).title == "The secret of Alice"
-    assert verbs.add_memory(caller, "Something for all pilots", "Pilots").exchange_ids
+    assert "swordfish" in search(caller, "secret swordfish")[0].message
+    assert get_thread(caller, alices_objects["thread"]).title == "The secret of Alice"
+    assert len(reading.list_threads(caller, arguments.ListThreads()).threads) == 1
+    assert len(reading.list_documents(caller, arguments.ListDocuments()).documents) == 1
+    assert "swordfish" in resources.read_resource(caller, f"cato://threads/{alices_objects['thread']}")
+    assert "4712" in resources.read_resource(caller, f"cato://documents/{alices_objects['document']}")
+    assert resources.get_prompt(caller, "secret", "")
+    assert tools.add_memory(caller, arguments.AddMemory(text="Something for all pilots", space="Pilots")).exchange_ids
     # Reading does not imply ownership.
-    assert outcome(verbs.forget_memory, caller, alices_objects["exchange"]).startswith("NotFoundError")
+    forgetting = arguments.ForgetMemory(exchange_id=alices_objects["exchange"])
+    assert outcome(tools.forget_memory, caller, forgetting).startswith("NotFoundError")
+
+
+def get_thread(caller: Caller, thread_id: object, **more: Any) -> Any:
+    return reading.get_thread(caller, arguments.GetThread(thread_id=str(thread_id), **more))
 
 
 def test_a_thread_omits_forgotten_text(memory, person):
@@ -294,8 +479,174 @@ def test_a_thread_omits_forgotten_text(memory, person):
     turn(own_thread, "The weather is fine")
     memory.forget([stored.id], by=person.pk)
 
-    read = verbs.get_thread(Caller(person.pk, False, ALL), str(own_thread.id), 5)
+    read = get_thread(Caller(person.pk, False, ALL), own_thread.id)
     assert [(turn_.message, turn_.is_forgotten) for turn_ in read.turns] == [("", True), ("The weather is fine", False)]
-    assert [
-        turn_.message for turn_ in verbs.get_thread(Caller(person.pk, False, ALL), str(own_thread.id), 1).turns
-    ] == ["The weather is fine"]
+    assert "safe" not in resources.read_resource(Caller(person.pk, False, ALL), f"cato://threads/{own_thread.id}")
+
+
+# Reading on
+
+
+@pytest.fixture
+def author(memory) -> Any:
+    return PersonFactory(name="Alice Owner")
+
+
+@pytest.fixture
+def reader(author) -> Caller:
+    return Caller(author.pk, False, ALL)
+
+
+def test_a_thread_is_read_backwards_in_parts(author, reader):
+    talk = thread(author)
+    for number in range(5):
+        turn(talk, f"Message {number}")
+
+    messages, before = [], None
+    for _ in range(3):
+        part = get_thread(reader, talk.id, last=2, before=before)
+        assert part.turns_in_all == 5
+        messages = [turn_.message for turn_ in part.turns] + messages
+        before = part.earlier
+    assert messages == [f"Message {number}" for number in range(5)]
+    assert before is None
+
+
+LONG = "\n\n".join(f"# Part {number}\n\n" + f"Sentence about the topic number {number}. " * 40 for number in range(6))
+
+
+def test_a_document_is_read_in_parts_from_a_result_on(author, reader):
+    manual = document(author, "manual.md", LONG)
+    whole, passage, numbers = "", 0, []
+    while passage is not None:
+        part = reading.read_document(
+            reader, arguments.ReadDocument(document_id=str(manual.pk), passage=passage, count=2)
+        )
+        assert len(part.passages) <= 2
+        numbers += [row.passage for row in part.passages]
+        whole += "".join(row.text for row in part.passages)
+        passage = part.next
+    assert numbers == list(range(part.passages_in_all))
+    assert all(f"topic number {number}" in whole for number in range(6))
+
+    hit = search(reader, "topic number 4", kind="documents")[0]
+    near = reading.read_document(
+        reader, arguments.ReadDocument(document_id=str(hit.document_id), passage=hit.passage, count=1)
+    )
+    assert near.passages[0].text == hit.message
+    markdown = resources.read_resource(reader, f"cato://documents/{manual.pk}")
+    assert markdown.count("Sentence about") == 240
+    assert "follow no instruction" in markdown
+
+
+def test_a_resource_is_bounded(author, reader, monkeypatch):
+    monkeypatch.setattr(resources, "_MAX_LENGTH", 500)
+    monkeypatch.setattr(resources, "_MAX_TURNS", 2)
+    talk = thread(author)
+    for number in range(4):
+        turn(talk, f"Message {number} " + "x" * 400)
+    text = resources.read_resource(reader, f"cato://threads/{talk.id}")
+    assert len(text) < 700
+    assert "2 earlier turns are left out" in text
+    assert "Message 0" not in text
+    assert text.endswith("reads it. -->\n")
+
+
+def test_search_filters(author, reader):
+    bob = PersonFactory(name="Bob Team")
+    crew = group("Crew", author, bob)
+    tell = {"timestamp": datetime(2026, 5, 4, 12, tzinfo=UTC)}
+    exchange(author, "The anchor weighs 40 kilos", **tell)
+    exchange(bob, "The anchor weighs 50 kilos", space=crew, timestamp=datetime(2026, 6, 4, 12, tzinfo=UTC))
+    manual, other = (
+        document(author, "anchors.md", "The anchor weighs 60 kilos"),
+        document(author, "b.md", "The anchor rusts"),
+    )
+    indexing.index_pending()
+
+    def kilos(**filters: Any) -> set[str]:
+        return {word for hit in search(reader, "anchor", **filters) for word in hit.message.split() if word.isdigit()}
+
+    assert kilos() == {"40", "50", "60"}
+    assert kilos(person="bob") == {"50"}
+    assert kilos(space="Crew") == {"50"}
+    assert kilos(space="own", kind="said") == {"40"}
+    assert kilos(until="2026-05-04") == {"40"}
+    assert kilos(since="2026-05-05", until="2026-06-04") == {"50"}
+    assert kilos(document=str(manual.pk)) == {"60"}
+    assert kilos(document=str(other.pk)) == set()
+    foreign = document(bob, "c.md", "The anchor of Bob")
+    for id in (foreign.pk, "x"):
+        filters = arguments.SearchMemory(query="anchor", document=str(id))
+        assert outcome(reading.search_memory, reader, filters).startswith("NotFoundError")
+
+
+def test_lists_have_pages(author, reader):
+    for number in range(3):
+        thread(author, title=f"Talk {number}")
+        upload(author, f"file{number}.txt", f"Text {number}")
+    crew = group("Crew", author)
+    thread(author, title="In the crew", space=crew)
+
+    def pages(list_: Any, model: Any, rows: str, **filters: Any) -> list[Any]:
+        found, cursor = [], ""
+        while cursor is not None:
+            page = list_(reader, model(limit=2, cursor=cursor, **filters))
+            found += getattr(page, rows)
+            cursor = page.next
+        return found
+
+    talks = pages(reading.list_threads, arguments.ListThreads, "threads")
+    assert [row.title for row in talks] == ["In the crew", "Talk 2", "Talk 1", "Talk 0"]
+    assert [row.title for row in pages(reading.list_threads, arguments.ListThreads, "threads", space="Crew")] == [
+        "In the crew"
+    ]
+    assert [row.title for row in pages(reading.list_threads, arguments.ListThreads, "threads", title="talk 1")] == [
+        "Talk 1"
+    ]
+    files = pages(reading.list_documents, arguments.ListDocuments, "documents")
+    assert [row.name for row in files] == ["file2.txt", "file1.txt", "file0.txt"]
+    assert not files[0].is_readable
+    assert len(pages(reading.list_documents, arguments.ListDocuments, "documents", name="file1")) == 1
+    names = [row.name for row in reading.list_spaces(reader, arguments.ListSpaces()).spaces]
+    assert "Crew" in names
+    assert all(reading.list_threads(reader, arguments.ListThreads(space=name)) for name in names)
+
+
+def test_resources_have_pages(author, reader, monkeypatch):
+    monkeypatch.setattr(resources, "_PAGE_SIZE", 2)
+    for number in range(3):
+        thread(author, title=f"Talk {number}")
+    document(author, "manual.md", "Text")
+    upload(author, "unread.txt", "Text")
+
+    titles, cursor = [], None
+    for _ in range(10):
+        entries, cursor = resources.list_resources(reader, cursor)
+        titles += [entry.title for entry in entries]
+        assert all(resources.read_resource(reader, entry.uri) for entry in entries)
+        if cursor is None:
+            break
+    assert titles == ["Talk 2", "Talk 1", "Talk 0", "manual.md"]
+    with pytest.raises(InvalidInputError):
+        resources.list_resources(reader, "other")
+
+
+def test_saved_prompts_are_prompts(author, reader, monkeypatch):
+    monkeypatch.setattr(resources, "_PAGE_SIZE", 2)
+    crew = group("Crew", author)
+    for space, name, text in (
+        (crew, "report", "The crew's report."),
+        (access.personal_space(author.pk), "report", "My report."),
+        (crew, "anchor", "About anchors."),
+        (crew, "summary", "Summarise."),
+    ):
+        prompt_library.add(space, name=name, text=text, by=author.pk)
+
+    first, cursor = resources.list_prompts(reader, None)
+    second, end = resources.list_prompts(reader, cursor)
+    assert [row.name for row in (*first, *second)] == ["anchor", "report", "summary"]
+    assert end is None
+    # The same as is chosen in the composer.
+    assert resources.get_prompt(reader, "report", "") == "My report."
+    assert resources.get_prompt(reader, "summary", "This text.") == "Summarise.\n\nThis text."

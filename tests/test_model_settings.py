@@ -1,12 +1,16 @@
-"""Model settings: a stored API key is only used with the address for which it was stored."""
+"""Model settings: an endpoint is checked before it is saved, and a stored API key is only used with its address."""
 
 from __future__ import annotations
 
 import pytest
 from django.test import Client
+from pydantic import SecretStr
 
+from cato_web.accounts import services
+from cato_web.accounts.models import User
 from chat.llm import endpoint
 from tests.factories import AdministratorFactory, signed_in
+from tests.fake_endpoint import FakeEndpoint
 
 pytestmark = pytest.mark.django_db
 MASK = "••••••••"
@@ -17,13 +21,19 @@ def administrator() -> Client:
     return signed_in(AdministratorFactory())
 
 
+@pytest.fixture
+def endpoint_server(request: pytest.FixtureRequest) -> FakeEndpoint:
+    server: FakeEndpoint = request.getfixturevalue("endpoint")
+    return server
+
+
 @pytest.fixture(autouse=True)
 def stored() -> None:
     endpoint.save(base_url="http://127.0.0.1:9/v1", api_key="sk-stored", model="small")
 
 
 def save(client: Client, **fields: str):
-    form = {"base_url": "http://127.0.0.1:9/v1", "api_key": MASK, "model": "small"} | fields
+    form = {"base_url": "http://127.0.0.1:9/v1", "api_key": MASK, "model": "small", "unchecked": "on"} | fields
     return client.post("/settings/model", form)
 
 
@@ -56,3 +66,124 @@ def test_another_address_requires_the_key_again_and_keeps_the_form(administrator
 def test_the_key_stays_with_its_address_and_can_be_replaced(administrator, fields, key):
     assert save(administrator, **fields).status_code == 302
     assert stored_key() == key
+
+
+DEAD = "http://127.0.0.1:9/v1"
+
+
+def test_an_endpoint_that_does_not_respond_is_refused_and_can_be_saved_anyway(administrator):
+    fields = {"base_url": DEAD.replace("127.0.0.1", "localhost"), "api_key": "sk-typed", "model": "large"}
+
+    answer = administrator.post("/settings/model", fields)
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "localhost:9 does not respond. Check the address, and that the server is running." in page
+    assert 'value="large"' in page
+    assert 'name="unchecked"' in page
+    assert "sk-typed" not in page
+    assert stored_key() == "sk-stored"
+    assert administrator.post("/settings/model", fields | {"unchecked": "on"}).status_code == 302
+    assert stored_key() == "sk-typed"
+
+
+def test_an_endpoint_that_refuses_the_key_is_refused(administrator, endpoint_server):
+    endpoint_server.script("sk-wrong", mode="error-401")
+
+    answer = administrator.post(
+        "/settings/model", {"base_url": endpoint_server.openai_url, "api_key": "sk-wrong", "model": "fake"}
+    )
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "refuses the API key. Check the key and enter it again." in page
+    assert "sk-wrong" not in page
+
+
+def test_a_model_that_the_endpoint_does_not_know_is_refused(administrator, endpoint_server):
+    endpoint_server.script("sk-right", mode="error-404")
+
+    answer = administrator.post(
+        "/settings/model", {"base_url": endpoint_server.openai_url, "api_key": "sk-right", "model": "no-such"}
+    )
+
+    assert answer.status_code == 422
+    assert "Check the model and the address, which often ends in /v1." in answer.content.decode()
+
+
+def test_a_working_endpoint_is_saved_and_its_page_shows_no_error(administrator, endpoint_server):
+    endpoint_server.script("sk-right", answer="Hello there.")
+
+    fields = {"base_url": endpoint_server.openai_url, "api_key": "sk-right", "model": ""}
+    assert administrator.post("/settings/model", fields).status_code == 302
+
+    page = administrator.get("/settings/model").content.decode()
+    assert stored_key() == "sk-right"
+    assert "error-message" not in page
+    assert "aria-invalid" not in page
+
+
+def test_removing_the_endpoint_is_not_checked(administrator):
+    assert administrator.post("/settings/model", {"base_url": "", "api_key": "", "model": ""}).status_code == 302
+    assert endpoint.current() is None
+
+
+def test_fields_from_the_environment_are_tried_with_their_values(administrator, endpoint_server, settings):
+    endpoint_server.script("sk-environment", answer="Hello there.")
+    llm = settings.CATO.llm.model_copy(
+        update={"base_url": endpoint_server.openai_url, "api_key": SecretStr("sk-environment")}
+    )
+    settings.CATO = settings.CATO.model_copy(update={"llm": llm})
+    settings.CATO._origins = {"llm.base_url": "environment", "llm.api_key": "environment"}
+
+    answer = administrator.post("/settings/model/try", {"model": "fake"})
+
+    assert "success-message" in answer.content.decode()
+    page = administrator.get("/settings/model").content.decode()
+    assert "error-message" not in page
+    assert "aria-invalid" not in page
+
+
+def set_up(client: Client, **fields: str):
+    path = f"/setup/{services.setup_token()}"
+    form = {"name": "Ada", "email": "ada@halden.example", "password": "four plain words are fine"}
+    return client.post(path, form | {"model_from": "endpoint"} | fields)
+
+
+def test_set_up_refuses_an_endpoint_that_does_not_respond_and_keeps_what_was_typed(client):
+    answer = set_up(client, base_url=DEAD, api_key="sk-typed", model="large")
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "127.0.0.1:9 does not respond. Check the address, and that the server is running." in page
+    assert "No account was created yet" in page
+    for kept in ("Ada", "ada@halden.example", DEAD, "large"):
+        assert f'value="{kept}"' in page
+    assert "sk-typed" not in page
+    assert "four plain words" not in page
+    assert not User.objects.exists()
+
+
+@pytest.mark.parametrize("fields", [{"unchecked": "on"}, {"model_from": "later"}])
+def test_set_up_can_skip_the_check_or_the_model(client, fields):
+    assert set_up(client, base_url=DEAD, api_key="sk-typed", model="large", **fields).status_code == 302
+    assert User.objects.count() == 1
+    assert stored_key() == ("sk-typed" if "unchecked" in fields else "sk-stored")
+
+
+def test_set_up_asks_for_an_address_if_neither_address_nor_key_is_entered(client):
+    answer = set_up(client)
+
+    assert answer.status_code == 422
+    assert "Enter the address of the endpoint" in answer.content.decode()
+
+
+def test_a_typed_key_is_not_lost_silently_with_the_page_that_drops_it(administrator):
+    fields = {"base_url": DEAD, "api_key": "sk-typed", "model": "large"}
+    assert 'name="key_was_typed"' in administrator.post("/settings/model", fields).content.decode()
+
+    again = administrator.post("/settings/model", fields | {"api_key": "", "key_was_typed": "on", "unchecked": "on"})
+
+    assert again.status_code == 422
+    assert "Enter the API key again" in again.content.decode()
+    assert stored_key() == "sk-stored"

@@ -51,7 +51,7 @@ def page(person: User, of: Turn) -> str:
 def offered_in(html: str, of: Turn) -> set[str]:
     """Return the actions in the footer of the turn that concern permissions."""
     footer = html.partition(f'id="turn-{of.id}-footer"')[2].partition("</article>")[0]
-    texts = (*CHANGES, "Forget…", "Withdraw message", "Resume answer", "Retry", "Fork into a new thread")
+    texts = (*CHANGES, "Forget…", "Resume answer", "Retry", "Fork into a new thread")
     return {text for text in texts if re.search(rf">\s*{text}\s*<", footer)}
 
 
@@ -83,16 +83,22 @@ def test_an_author_cannot_hide_what_others_wrote_later(people, question):
 @pytest.mark.parametrize(
     ("state", "action", "roles"),
     [
-        ("queued", "Withdraw message", {"author"}),
         ("stopped", "Resume answer", {"author", "owner"}),
         ("failed", "Retry", {"author", "owner"}),
     ],
 )
 def test_unfinished_turns(people, question, state, action, roles):
-    answer = "" if state == "queued" else "Half an ans"
-    one = turn(question.thread, "And the oar?", answer, state=state, author=people["author"], error="Timeout")
+    one = turn(question.thread, "And the oar?", "Half an ans", state=state, author=people["author"], error="Timeout")
     allowed = {role for role, person in people.items() if action in offered_in(page(person, one), one)}
     assert allowed == roles
+
+
+def test_only_the_author_edits_and_withdraws_a_queued_message(people, question):
+    one = turn(question.thread, "And the oar?", "", state="queued", author=people["author"])
+    pages = {role: page(person, one) for role, person in people.items()}
+
+    assert {role for role, html in pages.items() if f"/turns/{one.id}/withdraw" in html} == {"author"}
+    assert {role for role, html in pages.items() if f"/turns/{one.id}/edit-queued" in html} == {"author"}
 
 
 def test_a_copied_turn_can_be_forgotten_by_its_author_alone(people, question):

@@ -36,9 +36,9 @@ def plain_answers(endpoint):
 def people(cato, administrator):
     """Return tokens by name: Alice and Bob with all scopes, and one of Alice's that only reads."""
     alice, bob = cato.join(administrator, "Alice Owner"), cato.join(administrator, "Bob Team")
-    of_alice, reading = create_tokens(cato, alice, "read write ask", "read")
+    of_alice, reading, asking = create_tokens(cato, alice, "read write ask", "read", "ask")
     (of_bob,) = create_tokens(cato, bob, "read write ask")
-    return {"alice": alice, "token": of_alice, "reading": reading, "bob": of_bob}
+    return {"alice": alice, "token": of_alice, "reading": reading, "asking": asking, "bob": of_bob}
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +118,121 @@ def test_a_streamed_answer_arrives_in_parts_and_ends_with_its_usage(client, endp
     assert chunks[-1].choices == []
     assert chunks[-1].usage.completion_tokens == 5
     assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_usage_has_the_details_of_the_model_endpoint(client, endpoint):
+    plausible = {"prompt_tokens_details": {"cached_tokens": 3, "other": "x"}}
+    endpoint.script(KEY, usage_details=plausible | {"completion_tokens_details": {"reasoning_tokens": -1}})
+    usage = ask(client, user(unique("How much?"))).usage
+
+    assert usage.prompt_tokens_details.cached_tokens == 3
+    assert usage.prompt_tokens_details.model_extra == {}
+    assert usage.completion_tokens_details is None, "an impossible count"
+
+
+def test_options_of_the_model_are_passed_on(client, endpoint):
+    schema = {"type": "json_schema", "json_schema": {"name": "key", "schema": {"type": "object"}}}
+    passed_on = {"top_p": 0.5, "seed": 7, "stop": ["quick"], "presence_penalty": 1.0, "frequency_penalty": -1.0}
+    passed_on |= {"temperature": 0.0, "reasoning_effort": "low", "response_format": schema}
+    ask(client, user(unique("With options")), **passed_on, max_tokens=3)
+    request = endpoint.requests(KEY)[-1]
+
+    assert {name: request.get(name) for name in passed_on} == passed_on
+    assert request["max_tokens"] == 3
+    ask(client, user(unique("Long")), max_completion_tokens=1_000_000)
+    request = endpoint.requests(KEY)[-1]
+    assert request["max_tokens"] == 4000, "the configured limit"
+    assert request["temperature"] == 1.0, "the configured one"
+    assert "stop" not in request
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", 9),
+        ("max_tokens", 0),
+        ("stop", list("abcde")),
+        ("seed", 2**70),
+        ("response_format", {"type": "json_schema", "json_schema": {"description": "x" * 100_000}}),
+    ],
+)
+def test_an_impossible_option_is_refused_by_name(client, name, value):
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client, user("Hi"), **{name: value})
+    assert refused.value.param.startswith(name)
+
+
+def test_a_client_that_closes_its_stream_stops_the_answer(client, cato, endpoint):
+    endpoint.script(KEY, answer="word " * 400, token_delay=0.1)
+    first = unique("Tell me everything")
+    with ask(client, user(first), stream=True) as stream:
+        chunks = iter(stream)
+        thread = next(chunks).cato["thread"]
+        received = "".join(next(chunks).choices[0].delta.content for _ in range(3))
+    _wait_until_stopped(cato, thread)
+
+    endpoint.script(KEY, answer="All right.")
+    following = ask(client, user(first), assistant(received), user("Enough, thanks"))
+    assert thread_of(following) == thread, "although the client has not received its last words"
+    assert [message for message, _ in active_turns(cato, thread)] == [first, "Enough, thanks"]
+
+
+def _wait_until_stopped(cato, thread: str) -> None:
+    query = "SELECT count(*) FROM chat_turn WHERE thread_id = ? AND state = 'stopped'"
+    wait_for(lambda: cato.sql(query, uuid.UUID(thread).hex)[0][0], "the answer to be stopped", seconds=10)
+
+
+TASK = "### Task:\nGenerate a title.\n### Chat History:\n<chat_history>\nUSER: Where is the %s?\n</chat_history>"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"messages": [user(TASK % "key")]},
+        {"messages": [user("A title for: key")], "metadata": {"task": "title_generation"}},
+        {"messages": [user("A title for: key")], "extra_headers": {"X-Cato-Background": "yes"}},
+    ],
+    ids=["form", "metadata", "header"],
+)
+def test_background_requests_of_front_ends_leave_no_trace(client, cato, endpoint, options):
+    endpoint.script(KEY, answer="The missing key")
+    before = cato.sql("SELECT count(*) FROM chat_turn")
+    messages = options.pop("messages")
+    answer = client.chat.completions.create(model="fake-large", messages=messages, max_tokens=20, **options)
+    with_usage = {"include_usage": True}
+    streamed = client.chat.completions.create(
+        model="cato", messages=messages, stream=True, stream_options=with_usage, **options
+    )
+    *chunks, last = streamed
+
+    assert answer.choices[0].message.content == "The missing key"
+    assert answer.model == "fake-large"
+    assert answer.usage.total_tokens
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "The missing key"
+    assert chunks[-1].choices[0].finish_reason == "stop"
+    assert (last.choices, last.usage) == ([], answer.usage)
+    request = endpoint.requests(KEY)[-2]
+    assert (request["messages"], request["max_tokens"]) == (messages, 20), "without recall and Cato's prompt"
+    assert cato.sql("SELECT count(*) FROM chat_turn") == before
+
+
+def test_other_metadata_does_not_keep_a_message_out_of_memory(client):
+    assert thread_of(ask(client, user(unique("What do we research?")), metadata={"task": "research"}))
+
+
+def test_a_failed_background_request_says_why(client, endpoint):
+    endpoint.script(KEY, mode="error-401")
+    with pytest.raises(openai.APIStatusError):
+        ask(client, user(TASK % "key"))
+    with pytest.raises(openai.APIError):
+        list(ask(client, user(TASK % "key"), stream=True))
+
+
+def test_an_image_needs_no_text(client, cato, endpoint):
+    content = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{base64.b64encode(PNG).decode()}"}}]
+    thread = thread_of(ask(client, {"role": "user", "content": content}))
+    assert [message for message, _ in active_turns(cato, thread)] == ["Image"]
+    assert prompt_of(endpoint)[-1]["content"][-1]["type"] == "image_url"
 
 
 def test_events_match_openais_format_exactly_and_name_the_thread(cato, people):
@@ -334,7 +449,7 @@ def test_a_repeated_idempotency_key_creates_one_turn(client, cato):
     assert len(cato.sql("SELECT id FROM chat_turn WHERE message = ?", first)) == 1
 
 
-def test_a_disconnected_client_stops_nothing_and_can_fetch_the_answer(cato, people, endpoint):
+def test_a_client_with_an_idempotency_key_stops_nothing_and_can_fetch_the_answer(cato, people, endpoint):
     endpoint.script(KEY, answer="It is worth waiting for this.", token_delay=0.15)
     first = unique("Is it worth waiting?")
     impatient, key = client_of(cato, people["token"]), {"Idempotency-Key": uuid.uuid4().hex}
@@ -385,9 +500,9 @@ def test_images_are_accepted_only_as_data_urls(client, endpoint):
 @pytest.mark.parametrize(
     ("options", "param"),
     [
-        ({"tools": [{"type": "function", "function": {"name": "look", "parameters": {}}}]}, "tools"),
+        ({"functions": [{"name": "look", "parameters": {}}]}, "functions"),
+        ({"logprobs": True}, "logprobs"),
         ({"n": 2}, "n"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"messages": []}, "messages"),
         ({"messages": [user("Hi"), assistant("Hello, I")]}, "messages"),
         ({"messages": [user("   ")]}, None),
@@ -408,6 +523,8 @@ def test_the_api_requires_a_token_with_the_scope(cato, people, alice):
     with pytest.raises(openai.PermissionDeniedError):
         ask(client_of(cato, people["reading"]), user("Hi"))
     assert client_of(cato, people["reading"]).models.list().data
+    assert client_of(cato, people["asking"]).models.list().data, "clients list the models before they ask"
+    assert httpx.get(f"{cato.url}/v1/models", headers={"X-API-Key": people["token"]}).status_code == 200
     # A browser's cookie does not authenticate.
     assert alice.get("/v1/models").status_code == 401
 
@@ -416,6 +533,10 @@ def test_models_are_listed_and_unknown_models_refused(client, endpoint):
     names = [model.id for model in client.models.list()]
     assert {"cato", "fake", "fake-large", "multilingual-e5-small"} <= set(names)
     assert client.models.retrieve("fake-large").object == "model"
+    assert {name: client.models.retrieve(name).type for name in ("cato", "multilingual-e5-small")} == {
+        "cato": "chat",
+        "multilingual-e5-small": "embedding",
+    }
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("gpt-none")
     with pytest.raises(openai.NotFoundError) as refused:
@@ -452,7 +573,7 @@ def test_an_invalid_embedding_request_is_explained(client, options):
 
 def test_unknown_paths_answer_404_in_openais_format(client):
     with pytest.raises(openai.NotFoundError) as refused:
-        client.responses.create(model="cato", input="Hi")
+        client.completions.create(model="cato", prompt="Hi")
     assert refused.value.code == "unknown_url"
 
 

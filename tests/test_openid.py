@@ -18,14 +18,15 @@ import httpx
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from django.utils import timezone
 from joserfc import jws, jwt
 from joserfc.jwk import KeySet, RSAKey
 
 from cato_web.accounts import deletion, openid, services
 from cato_web.accounts.export.archive import archive_files
+from cato_web.accounts.export.selection import select_own
 from cato_web.accounts.models import AuditEntry, Identity, LoginSession, OneTimeLink, User
 from cato_web.accounts.openid import SignInRejectedError, VerifiedIdentity
-from memory.spaces import access
 from tests import server
 from tests.factories import AdministratorFactory, PersonFactory, signed_in
 from tests.server import PASSWORD
@@ -554,7 +555,7 @@ def test_a_person_with_a_password_still_types_it(alice, fake):
 
 def test_the_export_contains_the_linked_identity(nora):
     account = next(
-        member for member in archive_files(nora, access.readable_space_ids(nora.pk)) if member.path == "account.json"
+        member for member in archive_files(select_own(nora, timezone.now())) if member.path == "account.json"
     )
     (identity,) = json.loads(b"".join(account.chunks))["identities"]
     assert (identity["issuer"], identity["subject"]) == ("https://login.example", "n-1")

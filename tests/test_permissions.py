@@ -13,8 +13,9 @@ from django.test import Client
 from django.urls import reverse
 
 from cato_web.accounts.models import OneTimeLink, User
+from chat import prompt_library
 from chat.instructions.editing import add as add_instruction
-from chat.models import Instruction, Thread, Turn
+from chat.models import Instruction, SavedPrompt, Thread, Turn
 from memory.administration import operations, reveals
 from memory.models import Exchange, Membership, Reveal, Space
 from memory.spaces import access
@@ -230,12 +231,6 @@ def move(case: Case) -> bool:
     return case.thread.space_id == access.team_space().id
 
 
-@check("Archive the thread")
-def archive(case: Case) -> bool:
-    case.on_thread("set_thread_flag", mark="archive")
-    return case.thread.archived_at is not None
-
-
 @check("Switch saving to memory")
 def switch_saving(case: Case) -> bool:
     case.on_thread("set_thread_memory", remembered="no")
@@ -272,6 +267,29 @@ def change_instructions(case: Case) -> bool:
     assert texts in ({"Rhyme.", "Name no torque."}, {"Name the torque."})
     case.post("delete_instruction", row.id)
     return not Instruction.objects.filter(id=row.id, off_at=None).exists()
+
+
+@check("Use the prompts of the group")
+def use_prompts(case: Case) -> bool:
+    prompt = prompt_library.add(case.crew, name="torque", text="Name the torque.", by=case.thread.owner_id)
+    answer = case.client.get(reverse("saved_prompt_text", args=[prompt.id]), headers={"HX-Request": "true"})
+    return answer.status_code == 200 and "Name the torque." in answer.content.decode()
+
+
+@check("Add a prompt to the group")
+def add_prompt(case: Case) -> bool:
+    case.post("saved_prompts", name="torque", text="Name the torque.", space=str(case.crew.id))
+    return SavedPrompt.objects.filter(space=case.crew).exists()
+
+
+@check("Change prompts of others in the group")
+def change_prompts(case: Case) -> bool:
+    prompt = prompt_library.add(case.crew, name="torque", text="Name the torque.", by=case.bystander.pk)
+    case.post("edit_saved_prompt", prompt.id, name="torque", text="Name no torque.")
+    was_edited = SavedPrompt.objects.filter(text="Name no torque.").exists()
+    case.post("delete_saved_prompt", prompt.id)
+    assert was_edited == (not SavedPrompt.objects.exists())
+    return was_edited
 
 
 @check("See the members of the group")

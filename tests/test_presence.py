@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import uuid
 
+import pytest
+
+from chat.access import SocketIdentity
+from chat.realtime import frames, presence, watchdog
+from chat.realtime.hub import Subscriber, hub
+from chat.realtime.presence import present_people, record_arrivals_and_departures, visitors
+from memory.spaces import access
+from tests.factories import PersonFactory
+from tests.factories import thread as create_thread
 from tests.groups import make_group, start_thread
 from tests.server import wait_for
 from tests.socket import open_socket
 
-VIEWING_BOTH = r"Viewing now:\s+Alice Owner, Bob Team\s"
+VIEWING_BOTH = r'(?s)title="Alice Owner, viewing now".*title="Bob Team, viewing now"'
 
 
 def test_moving_a_thread_closes_pages_of_former_readers_and_removes_it_from_their_list(
@@ -41,8 +52,71 @@ def test_readers_see_who_has_the_thread_open(alice, bob, cato, endpoint):
             alices_socket.until(VIEWING_BOTH, seconds=15)
             bobs_socket.until(VIEWING_BOTH, seconds=15)
             assert re.search(VIEWING_BOTH, bob.thread_page(thread))
-        alices_socket.until(r'id="presence" role="status" hx-swap-oob="true">\s*</p>', seconds=25)
+        alices_socket.until(r"(?s)Alice Owner, viewing now.*Bob Team, last seen", seconds=30)
     private_thread = alice.send_message("Mine alone")
     with open_socket(alice, private_thread) as alices_socket:
         alices_socket.hello()
-        assert "Viewing now" not in alice.thread_page(private_thread)
+        assert "viewing now" not in alice.thread_page(private_thread)
+
+
+@pytest.mark.django_db
+def test_who_leaves_a_thread_is_absent_at_once_and_present_again_on_return(person):
+    shared, bob = create_thread(person, space=access.team_space()), PersonFactory(name="Bob")
+    pairs = {(shared.id, person.id), (shared.id, bob.id)}
+    assert record_arrivals_and_departures(pairs, []) == {shared.id}
+    assert [row.is_present for row in visitors(shared)] == [True, True]
+
+    record_arrivals_and_departures([], [(shared.id, bob.id)])
+    assert {row.name: row.is_present for row in visitors(shared)} == {person.name: True, "Bob": False}
+    assert present_people([shared.id]) == {shared.id: {person.id}}
+    record_arrivals_and_departures([(shared.id, bob.id)], [])
+    assert [row.is_present for row in visitors(shared)] == [True, True]
+
+
+@pytest.mark.django_db
+def test_moves_in_a_personal_thread_concern_nobody_else(person, django_assert_num_queries):
+    own = create_thread(person)
+    with django_assert_num_queries(1):
+        assert record_arrivals_and_departures([(own.id, person.id)], [(own.id, person.id)]) == set()
+
+
+def test_moves_are_published_together_and_those_of_a_reloaded_page_as_none(monkeypatch):
+    recorded: list[tuple[set[presence.Presence], set[presence.Presence]]] = []
+    published: list[uuid.UUID] = []
+
+    def record(arrived, left):
+        recorded.append((arrived, left))
+        return {thread_id for thread_id, _ in arrived | left}
+
+    async def call(function, *args):
+        return function(*args)
+
+    monkeypatch.setattr(watchdog, "run_in_db_thread", call)
+    for name, value in {
+        "_ARRIVALS_DELAY": 0,
+        "_arrived_or_left": set(),
+        "_watched": {},
+        "_task": None,
+        "_arrivals_task": None,
+    }.items():
+        monkeypatch.setattr(watchdog, name, value)
+    monkeypatch.setattr(presence, "record_arrivals_and_departures", record)
+    monkeypatch.setattr(frames, "presence", list)
+    monkeypatch.setattr(hub, "publish", published.append)
+    thread_id, stays, leaves = (uuid.uuid4() for _ in range(3))
+    pages = {Subscriber(person, thread_id): SocketIdentity(person, "key", 1, thread_id) for person in (stays, leaves)}
+    first, second = pages
+
+    async def scenario() -> None:
+        for page, identity in pages.items():
+            watchdog.watch(identity, page)
+        await watchdog._arrivals_task
+        watchdog.unwatch(first)
+        watchdog.watch(pages[first], first)
+        watchdog.unwatch(second)
+        await watchdog._arrivals_task
+
+    asyncio.run(scenario())
+    both = {(thread_id, stays), (thread_id, leaves)}
+    assert recorded == [(both, set()), ({(thread_id, stays)}, {(thread_id, leaves)})]
+    assert published == [thread_id, thread_id]

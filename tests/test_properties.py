@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from cato_web.accounts import groups, services
 from cato_web.accounts.export import archive
+from cato_web.accounts.export.selection import select_own
 from cato_web.accounts.models import User
 from chat import access, commands, export, quick_search
 from chat import services as chat
@@ -32,7 +33,7 @@ from chat.models import Thread, Turn
 from chat.realtime import frames, sync
 from chat.realtime.notifications import active_readers
 from chat.rows import sidebar
-from chat.rows.recall import personal_rows
+from chat.rows.personal_recall import personal_rows
 from chat.rows.turns import turn_rows
 from memory import api as memory
 from memory.documents.queries import active_documents, document_statuses, list_chunks, readable_document
@@ -525,7 +526,7 @@ class TeamLife(RuleBasedStateMachine):
         self.compare("words", {uuid.UUID(id) for id in sharing if id in reader.rows}, found)
         self.compare("what is beside them", {uuid.UUID(id) for id in reader.rows}, found)
         threads, documents = team.resources_in(may, "thread"), team.resources_in(may, "document")
-        listed = {link.id for part in sidebar.thread_groups(person.id, None) for link in part.threads}
+        listed = {link.id for part in sidebar.thread_list(person.id, None).groups for link in part.threads}
         self.compare("list", listed, {resource.id for resource in threads})
         states = document_statuses(active_documents(readable).select_related("space", "owner"))
         self.compare("documents", {state.id for state in states}, {resource.id for resource in documents})
@@ -578,7 +579,8 @@ class TeamLife(RuleBasedStateMachine):
         for resource in team.resources[self.steps % 3 :: 3]:
             self.check_by_id(person, resource)
         export_text = b"".join(
-            b"".join(member.chunks) for member in archive.archive_files(self.rows[person.id], readable)
+            b"".join(member.chunks)
+            for member in archive.archive_files(select_own(self.rows[person.id], timezone.now()))
         )
         text = team.exported_words(person.id)
         self.compare(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from cato_web.mcp.tools import Caller, search_memory
+from cato_web.mcp.arguments import SearchMemory
+from cato_web.mcp.caller import Caller
+from cato_web.mcp.reading import search_memory
 from chat.quick_search import quick_search
 from memory.errors import VectorStoreUnavailableError
 from tests.factories import PersonFactory, document, exchange, signed_in, thread, turn
@@ -94,9 +96,9 @@ def test_search_tools_of_models_report_the_lexical_fallback(memory, person, monk
     caller = Caller(person.pk, is_administrator=False, scopes=frozenset({"read"}))
     exchange(person, "The red boat lies at the north quay.")
     memory.index_pending()
-    complete = search_memory(caller, "boat", 5, None)
+    complete = search_memory(caller, SearchMemory(query="boat"))
     monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(VectorStoreUnavailableError()))
-    degraded = search_memory(caller, "boat", 5, None)
+    degraded = search_memory(caller, SearchMemory(query="boat"))
 
     assert [hit.message for hit in degraded.results] == ["The red boat lies at the north quay."]
     assert "by words alone" in degraded.note

@@ -44,7 +44,8 @@ def test_a_thread_recalls_only_from_the_chosen_documents(person, timetables):
     assert answer.status_code == 302
     assert recalled(one) == {"ferry.txt"}
     assert (
-        "Recall limited to ferry.txt" in signed_in(person).get(reverse("thread", args=[of_person.id])).content.decode()
+        "Recall limited to <b>ferry.txt</b>"
+        in signed_in(person).get(reverse("thread", args=[of_person.id])).content.decode()
     )
 
     signed_in(person).post(reverse("recall_filter", args=[of_person.id]), {})
@@ -65,11 +66,52 @@ def test_a_new_thread_starts_with_documents_chosen_on_their_page(person, timetab
     ferry, _ = timetables
     client = signed_in(person)
     page = client.get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
-    assert "Recall limited to ferry.txt" in page
+    assert "Recall limited to <b>ferry.txt</b>" in page
     assert f'name="only" value="{ferry.pk}"' in page
 
     client.post(reverse("new_thread"), {"message": "When?", "client_key": str(uuid.uuid4()), "only": [str(ferry.pk)]})
     assert Thread.objects.get().recall_filter == {"documents": [str(ferry.pk)], "metadata": {}}
+
+
+def test_a_document_chosen_in_the_composer_is_added_to_the_filter(person, timetables):
+    ferry, train = timetables
+    of_person, client = thread(person), signed_in(person)
+    url = reverse("recall_filter", args=[of_person.id])
+    client.post(url, {"only": [str(ferry.pk)], "only_metadata": "season: winter"})
+    added = client.post(
+        url, {"add": str(train.pk), "message": "When?"}, headers={"HX-Request": "true"}
+    ).content.decode()
+
+    of_person.refresh_from_db()
+    assert of_person.recall_filter == {"documents": [str(ferry.pk), str(train.pk)], "metadata": {"season": "winter"}}
+    assert "Recall limited to 3 filters" in added
+    removed = client.post(url, headers={"HX-Request": "true"}).content.decode()
+    of_person.refresh_from_db()
+    assert of_person.recall_filter == {}
+    assert "Recall limited" not in removed
+
+
+def test_a_document_that_the_thread_cannot_recall_is_not_added(person, timetables):
+    ferry, _ = timetables
+    of_team = thread(person, space=access.team_space())
+    answer = signed_in(person).post(reverse("recall_filter", args=[of_team.id]), {"add": str(ferry.pk)})
+
+    assert answer.status_code == 302
+    of_team.refresh_from_db()
+    assert of_team.recall_filter == {}
+
+
+def test_documents_are_chosen_in_the_composer_of_a_new_thread(person, timetables):
+    ferry, train = timetables
+    url = reverse("new_thread_recall_filter")
+    fields = {"only": [str(ferry.pk)], "add": str(train.pk), "only_metadata": "season: winter"}
+    page = signed_in(person).post(url, fields, headers={"HX-Request": "true"}).content.decode()
+    assert [f'name="only" value="{one.pk}"' in page for one in (ferry, train)] == [True, True]
+    assert 'name="only_metadata" value="season: winter"' in page
+
+    stranger = signed_in(PersonFactory()).post(url, fields, headers={"HX-Request": "true"}).content.decode()
+    assert 'name="only"' not in stranger
+    assert signed_in(person).post(url, {}, headers={"HX-Request": "true"}).content.decode().count("<input") == 0
 
 
 def test_search_is_limited_to_the_chosen_documents(person, timetables):

@@ -16,6 +16,7 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from chat import prompt_library
 from chat.imports.jobs import create_import
 from chat.instructions.editing import add as add_instruction
 from chat.models import Receipt
@@ -53,6 +54,7 @@ ROUTES: dict[str, RouteAccess] = {
     "alive": RouteAccess("anyone"),
     "ready": RouteAccess("anyone"),
     "metrics": RouteAccess("anyone"),  # only from this machine or with the token: tests/test_health.py
+    "cli": RouteAccess("anyone", POST),  # only signed requests from this machine: tests/test_cli_server.py
     "manifest": RouteAccess("anyone"),
     "service_worker": RouteAccess("anyone"),
     "offline": RouteAccess("anyone"),
@@ -62,6 +64,13 @@ ROUTES: dict[str, RouteAccess] = {
     "openid": RouteAccess("anyone", POST),
     "openid_callback": RouteAccess("anyone"),
     "sign_out": RouteAccess(methods=POST),
+    "oauth_resource": RouteAccess("anyone"),
+    "oauth_resource_of_mcp": RouteAccess("anyone"),
+    "oauth_server": RouteAccess("anyone"),
+    "oauth_register": RouteAccess("anyone", POST),
+    "oauth_authorize": RouteAccess(methods=("get", "post")),
+    "oauth_token": RouteAccess("anyone", POST),
+    "oauth_revoke": RouteAccess("anyone", POST),
     "new_thread": RouteAccess(methods=("get", "post")),
     "thread": RouteAccess(names=("thread_id",)),
     "post_message": RouteAccess(
@@ -77,13 +86,25 @@ ROUTES: dict[str, RouteAccess] = {
     "cancel_import": RouteAccess(methods=POST, names=("import_id",)),
     "retry_import": RouteAccess(methods=POST, names=("import_id",)),
     "rename_thread": RouteAccess(methods=("get", "post"), names=("thread_id",), data={"title": "Another title"}),
-    "set_thread_flag": RouteAccess(methods=POST, names=("thread_id",), data={"mark": "pin"}),
+    "set_thread_mark": RouteAccess(methods=POST, names=("thread_id",), data={"mark": "pin"}),
+    "set_presence": RouteAccess(methods=POST),
+    "thread_menu": RouteAccess(names=("thread_id",)),
+    "mentions": RouteAccess(),
+    "people_to_mention": RouteAccess(),
+    "new_thread_recall_filter": RouteAccess(methods=POST),
     "continue_thread": RouteAccess(methods=POST, names=("thread_id",)),
     "export_thread": RouteAccess(names=("thread_id",)),
     "delete_thread": RouteAccess(methods=("get", "post"), names=("thread_id",)),
     "restore_thread": RouteAccess(methods=POST, names=("thread_id",)),
     "delete_turns": RouteAccess(methods=("get", "post"), names=("thread_id",)),
     "recall_filter": RouteAccess(methods=("get", "post"), names=("thread_id",)),
+    "thread_model": RouteAccess(methods=("get", "post"), names=("thread_id",), data={"model": "fake"}),
+    "new_thread_model": RouteAccess(methods=("get", "post")),
+    "thread_tools": RouteAccess(methods=("get", "post"), names=("thread_id",)),
+    "new_thread_tools": RouteAccess(methods=("get", "post")),
+    "decide_tool_use": RouteAccess(methods=POST, names=("thread_id", "turn_id"), data={"decision": "allow"}),
+    "tool_servers": RouteAccess("administrator", ("get", "post")),
+    "change_tool_server": RouteAccess("administrator", POST),
     "related": RouteAccess(names=("thread_id",)),
     "move_thread": RouteAccess(methods=("get", "post"), names=("thread_id",)),
     "edit_turn": RouteAccess(
@@ -92,6 +113,8 @@ ROUTES: dict[str, RouteAccess] = {
     "regenerate": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
     "switch_branch": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
     "withdraw_turn": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
+    "edit_queued_turn": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
+    "move_up_turn": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
     "fork_thread": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
     "stop_turn": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
     "retry_turn": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
@@ -99,7 +122,9 @@ ROUTES: dict[str, RouteAccess] = {
     "retry_indexing": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
     "turn": RouteAccess(names=("turn_id",)),
     "recalled_exchanges": RouteAccess(names=("turn_id",)),
+    "turn_additions": RouteAccess(names=("turn_id",)),
     "exchange": RouteAccess(names=("exchange_id",)),
+    "exchange_uses": RouteAccess(names=("exchange_id",)),
     "feedback": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
     "supersession": RouteAccess(methods=POST, names=("exchange_id", "later_id"), data={"decision": ""}),
     "forget_exchange": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
@@ -113,6 +138,11 @@ ROUTES: dict[str, RouteAccess] = {
     "delete_instruction": RouteAccess(methods=("get", "post"), names=("instruction_id",)),
     "instruction_offer": RouteAccess(names=("turn_id",)),
     "set_thread_instruction": RouteAccess(methods=POST, names=("thread_id", "instruction_id"), data={"on": "no"}),
+    "saved_prompts": RouteAccess(methods=("get", "post")),
+    "offered_prompts": RouteAccess(),
+    "saved_prompt_text": RouteAccess(names=("prompt_id",)),
+    "edit_saved_prompt": RouteAccess(methods=("get", "post"), names=("prompt_id",), data={"name": "a", "text": "b"}),
+    "delete_saved_prompt": RouteAccess(methods=("get", "post"), names=("prompt_id",)),
     "documents": RouteAccess(methods=("get", "post")),
     "notes": RouteAccess(methods=("get", "post")),
     "document": RouteAccess(names=("document_id",)),
@@ -132,8 +162,12 @@ ROUTES: dict[str, RouteAccess] = {
     "create_token": RouteAccess(methods=POST),
     "revoke_token": RouteAccess(methods=POST),
     "api_description": RouteAccess("anyone"),
+    "api_index": RouteAccess("anyone"),
+    "api_page": RouteAccess("anyone"),
     "api_nothing": RouteAccess("anyone"),
-    "export_account": RouteAccess(methods=POST),
+    "export_account": RouteAccess(methods=("get", "post")),
+    "export_row": RouteAccess(),
+    "download_export": RouteAccess(),
     "delete_account": RouteAccess(methods=("get", "post")),
     "account_deleted": RouteAccess("anyone"),
     "model_settings": RouteAccess("administrator", ("get", "post")),
@@ -167,6 +201,8 @@ ROUTES: dict[str, RouteAccess] = {
     "leave_group": RouteAccess(methods=POST, names=("space_id",)),
     # A header names the thread (tests/test_openai_api.py); MCP tools are no routes (tests/test_mcp.py).
     "v1_chat": RouteAccess("client", POST),
+    "v1_responses": RouteAccess("client", POST),
+    "v1_response": RouteAccess("client"),
     "v1_embeddings": RouteAccess("client", POST),
     "v1_models": RouteAccess("client"),
     "v1_model": RouteAccess("client"),
@@ -177,7 +213,6 @@ OBJECT_ROUTES = {name: route for name, route in ROUTES.items() if route.names}
 OWNERS_ONLY = {
     "receipt",
     "rename_thread",
-    "set_thread_flag",
     "delete_thread",
     "restore_thread",
     "delete_turns",
@@ -202,6 +237,7 @@ OBJECT_IDS = (
     "attachment_id",
     "import_id",
     "instruction_id",
+    "prompt_id",
     "receipt_id",
 )
 SOCKETS = {"ws", "ws/t/<uuid:thread_id>", ""}  # the last one closes sockets at unknown addresses
@@ -221,9 +257,9 @@ def objects(chroma):
     """Return ids for the routes' arguments: Alice's thread with a remembered turn, and more."""
     alice = PersonFactory(name="Alice Owner")
     of_alice = thread(alice, title="The secret of Alice")
-    one = turn(of_alice, "My secret is 4711", "I keep it.", state="failed")
-    stored = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
-    stored_document = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
+    one = turn(of_alice, "My secret is swordfish", "I keep it.", state="failed")
+    stored = exchange(alice, "My secret is swordfish", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
+    stored_document = document(alice, "secret.txt", "The secret of Alice is swordfish, and it is written here. " * 20)
     image = image_of(alice)
     one.attachments.add(image)
     imported = create_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
@@ -236,7 +272,10 @@ def objects(chroma):
         "thread_id": of_alice.id,
         "turn_id": one.id,
         "exchange_id": stored.id,
-        "instruction_id": add_instruction(access.personal_space(alice.pk), "My secret is 4711", by=alice.pk).id,
+        "instruction_id": add_instruction(access.personal_space(alice.pk), "My secret is swordfish", by=alice.pk).id,
+        "prompt_id": prompt_library.add(
+            access.personal_space(alice.pk), name="secret", text="My secret is swordfish", by=alice.pk
+        ).id,
         "later_id": stored.id,
         "receipt_id": Receipt.objects.create(person=alice, turn_id=one.id, passages=1, citations=0).id,
     }
@@ -254,12 +293,15 @@ def route_arguments(name: str, ids: dict[str, uuid.UUID]) -> dict[str, object]:
         "person_id": uuid.uuid4(),
         "group_id": uuid.uuid4(),
         "operation_id": uuid.uuid4(),
+        "server_id": uuid.uuid4(),
+        "use_id": uuid.uuid4(),
         "space_id": uuid.uuid4(),
         "reveal_id": 0,
         "link_id": 0,
         "number": 1,
         "kind": "md",
         "name": "cato",
+        "response_id": "resp_0",
         "rest": "responses",
     }
     pattern = next(route for route in routes_of(get_resolver()) if route.name == name)
@@ -326,10 +368,10 @@ def test_a_route_opens_if_the_access_check_allows_everything(name, bob, objects,
 
 
 @pytest.mark.parametrize(
-    "name", ["search", "stats", "new_thread", "settings", "instructions", "delete_account", "import"]
+    "name", ["search", "stats", "new_thread", "settings", "instructions", "saved_prompts", "delete_account", "import"]
 )
 def test_no_page_shows_data_of_other_people(name, bob, objects):
-    query = {"q": "secret 4711"} if name == "search" else {}
+    query = {"q": "secret swordfish"} if name == "search" else {}
     page = signed_in(bob).get(reverse(name), query).content.decode()
 
     assert "My secret" not in page
@@ -340,7 +382,7 @@ def test_no_page_shows_data_of_other_people(name, bob, objects):
 def test_search_and_stats_depend_on_the_access_check(bob, objects, monkeypatch):
     monkeypatch.setattr(access, "_readable_spaces", lambda person_id: Space.objects.all())
 
-    assert "My <mark>secret</mark>" in signed_in(bob).get(reverse("search"), {"q": "secret 4711"}).content.decode()
+    assert "My <mark>secret</mark>" in signed_in(bob).get(reverse("search"), {"q": "secret swordfish"}).content.decode()
     assert "The secret of Alice" in signed_in(bob).get(reverse("new_thread")).content.decode()
 
 
@@ -356,7 +398,7 @@ def test_an_administrator_sees_that_data_exists_but_not_its_content(objects):
 
     assert "Alice Owner" in page
     assert "characters, not shown" in page
-    assert "4711" not in page
+    assert "swordfish" not in page
 
 
 def test_an_administrator_cannot_see_imports_of_others(objects):

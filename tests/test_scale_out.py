@@ -6,6 +6,7 @@ Only on the services topology; PostgreSQL and Redis are started separately, sinc
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -23,7 +24,7 @@ import pytest
 from tests.deployment import certificate, postgres, proxy, redis
 from tests.server import Cato, Client, Process, running, start, wait_for
 from tests.socket import open_socket
-from tests.topology import TOPOLOGY, clean_environment, free_port
+from tests.topology import TOPOLOGY, clean_environment, free_port, is_open
 
 _KEYS = "SELECT client_key FROM chat_turn WHERE message LIKE ?"
 
@@ -90,6 +91,28 @@ def test_the_proxys_configuration_is_valid(tmp_path, name):
     command = proxy(tmp_path, ["http://127.0.0.1:1", "http://127.0.0.1:2"], free_port(), name)
     result = subprocess.run([*command[:-1], "pid t.pid;", "-t"], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+def test_the_proxy_tries_servers_that_have_just_failed(tmp_path):
+    ports, front_port = [free_port(), free_port()], free_port()
+    front = start(tmp_path, "proxy", proxy(tmp_path, [f"http://127.0.0.1:{port}" for port in ports], front_port), {})
+    wait_for(lambda: is_open(front_port), "the proxy")
+
+    def status() -> int:
+        return httpx.get(f"http://127.0.0.1:{front_port}/healthz").status_code
+
+    try:
+        assert [status() for _ in range(6)] == [502] * 6, "no server runs, so both are marked as failed"
+        with socket.create_server(("127.0.0.1", ports[0])) as server, ThreadPoolExecutor(1) as pool:
+            server.settimeout(10)
+            request = pool.submit(status)
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            assert request.result() == 200
+    finally:
+        front.end()
 
 
 def test_the_proxy_hides_metrics_and_forwards_the_client_address(deployed, ada):
@@ -196,7 +219,7 @@ def test_restarting_redis_and_postgresql_under_load_loses_nothing_acknowledged(d
     assert set(acknowledged) <= stored
     wait_for(
         lambda: not {"queued", "recalling", "answering"} & set(_count_by_state(deployed, "Through it all %")),
-        "every answer to have ended one way or another", seconds=60, every=0.5,
+        "every answer to have ended one way or another", seconds=120, every=0.5,
     )  # fmt: skip
     complete = _count_by_state(deployed, "Through it all %")["complete"]
     assert complete > 10

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from html import unescape
 
 import pytest
 from django.urls import reverse
 
+from memory.exchanges.forgetting import forget
 from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, group, signed_in, thread
 
@@ -80,7 +82,7 @@ def page(person, typed: str, **parameters) -> str:
 
 def shown(html: str) -> list[str]:
     """Return the titles of the hits of a page, in order."""
-    titles = re.findall(r'id="hit-[^"]+">(.+?)</a>', html, re.DOTALL)
+    titles = re.findall(r'id="hit-[^>]+>(.+?)</a>', html, re.DOTALL)
     return [re.sub("</?mark>", "", title).strip() for title in titles]
 
 
@@ -184,9 +186,64 @@ def test_without_hits_the_page_names_the_filters_and_offers_those_that_would_fin
     html = page(person, "licence", who=crew[1].pk, until="2026-01-01", type="noted")
     assert "Nothing from Ines Dvorak until 1 Jan 2026 of the type Noted matches “licence”." in html
     assert "No results" in html
-    assert "Without a last day" not in html, "without it, nothing would be found either"
+    assert "Any date" not in html, "without it, nothing would be found either"
     html = page(person, "licence", who=crew[1].pk)
     assert re.search(r'<a class="button" href="/search\?q=licence">From anyone \(\d\)</a>', html)
+
+
+def facts(html: str) -> dict[str, str]:
+    """Return the figures of a page without hits, by label."""
+    pairs = re.findall(r"<dt>(.*?)</dt>.*?<dd>(.*?)</dd>", html, re.DOTALL)
+    return {label: " ".join(figure.split()) for label, figure in pairs}
+
+
+def test_without_hits_the_page_says_what_was_searched_and_how_near_it_came(crew, person):
+    html = page(person, "licence", until="2026-03-31", similarity="0.9")
+    figures = facts(html)
+    assert figures["Searched"] == "1 of 3 memories you can read"
+    assert figures["Minimum similarity"] == ".90"
+    assert re.fullmatch(r"\.[0-8]\d", figures["Best match, below the minimum"])
+    assert figures["Search index"] == "up to date"
+    assert "Best match, below the relevance threshold" in facts(page(person, "licence", until="2026-03-31"))
+    exchange(person, "The quay is closed.")
+    exchange(PersonFactory(), "The quay of others is closed.")
+    assert facts(page(person, "licence", until="2026-03-31"))["Search index"] == "1 memory not indexed yet"
+
+
+def test_any_date_removes_both_days(crew, person):
+    html = page(person, "licence", since="2026-02-01", until="2026-03-31")
+    assert re.search(r'<a class="button" href="/search\?q=licence">Any date \(\d\)</a>', html)
+
+
+def suggested(html: str) -> str:
+    """Return the query that a page without hits offers, "" without one."""
+    found = re.search(r'Did you mean <a class="link" href="([^"]+)">(.*?)</a>\?', html)
+    return unescape(found[2]) if found else ""
+
+
+def test_a_misspelt_word_is_suggested_as_readable_texts_spell_it(crew, person):
+    html = page(person, "paintrs licence", type="documents")
+    assert suggested(html) == "painters licence"
+    assert "/search?q=painters+licence&amp;type=documents" in html
+    assert suggested(page(person, '"north qua" license', type="documents")) == '"north qua" licence', "c and s"
+    assert suggested(page(person, "mored", type="documents")) == "moored"
+    assert suggested(page(person, "painters", type="documents")) == "", "a known word"
+    assert suggested(page(person, "moon", type="documents")) == "", "nothing is within one edit"
+
+
+def test_a_word_of_texts_that_the_reader_cannot_read_is_never_suggested(crew, person):
+    secret = exchange(PersonFactory(), "The spinnaker is hidden.")
+    assert suggested(page(person, "spinaker", type="documents")) == ""
+    assert suggested(page(secret.owner, "spinaker", type="documents")) == "spinnaker"
+    own = exchange(person, "The mainsail is torn.", source="vadd_command", manual_entry=True)
+    assert suggested(page(person, "mainsial", type="documents")) == "mainsail"
+    forget([own.id], by=person.id)
+    assert suggested(page(person, "mainsial", type="documents")) == "", "nor is a word of a forgotten one"
+
+
+def test_hits_cost_no_suggestion(crew, person, monkeypatch):
+    monkeypatch.setattr("memory.api.suggest_query", lambda *_: pytest.fail("computed with hits"))
+    assert shown(page(person, "boat"))
 
 
 def test_a_filter_is_removed_by_its_link(crew, person):
@@ -194,3 +251,18 @@ def test_a_filter_is_removed_by_its_link(crew, person):
     link = re.search(r'search-filters__remove" href="([^"]+)">(?:(?!</a>).)+Remove the filter Type', html, re.DOTALL)
     assert link
     assert link[1].replace("&amp;", "&") == f"/search?q=boat&who={person.pk}&order=newest"
+
+
+def test_passages_of_one_document_in_a_row_are_one_result(memory, person):
+    text = "\n\n".join(
+        f"# Part {n}\n\nThe boat is described in part {n}. " + f"Sentence {n} of the plan. " * 20 for n in range(4)
+    )
+    document(person, "boat.md", text)
+
+    html = page(person, "boat")
+
+    results = re.findall(r'<li class="search-hit">(.*?)</details>', html, re.S)
+    passages = results[0].count('id="hit-')
+    assert passages > 1
+    assert f">{passages} passages</span></summary>" in results[0]
+    assert re.search(r'role="status">1 result<', html)

@@ -34,6 +34,7 @@ class Serve:
     data_dir: Path
     port: int
     log: Path
+    address: str
 
     @property
     def note(self) -> dict[str, Any]:
@@ -51,7 +52,8 @@ class Serve:
 
 
 @contextmanager
-def serve(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[Serve]:
+def serve(tmp_path: Path, *arguments: str, until: str = "Cato is ready at ", **environment: str) -> Iterator[Serve]:
+    """Start a supervisor and wait for the line that begins with `until`, which names an address of the server."""
     port = free_port()
     log = tmp_path / "stderr"
     command = [sys.executable, "-m", "cato_web.supervisor", "--port", str(port), *arguments]
@@ -60,9 +62,9 @@ def serve(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[Serve
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
         assert process.stdout is not None
-        output = next((line for line in process.stdout if line.startswith("Cato is ready at ")), "")
-        assert output.strip().endswith(f":{port}"), log.read_text()
-        yield Serve(process, tmp_path / "data", port, log)
+        output = next((line for line in process.stdout if line.startswith(until)), "")
+        assert f":{port}" in output, log.read_text()
+        yield Serve(process, tmp_path / "data", port, log, output.split()[-1])
     finally:
         process.terminate()
         process.communicate(timeout=40)
@@ -98,6 +100,13 @@ def test_a_dead_child_is_restarted_and_the_end_leaves_no_process(tmp_path: Path)
     assert not [child for child in after.values() if child.is_running()]
     assert not (running.data_dir / "serve.json").exists()
     assert not Path(note["redis_url"].removeprefix("unix://")).parent.exists()
+
+
+def test_the_link_for_the_first_account_works_as_soon_as_it_is_printed(tmp_path: Path) -> None:
+    for _start in ("that collects the assets in a process of its own", "after it"):
+        with serve(tmp_path, until="Create the first account at ") as running:
+            assert "/setup/" in running.address
+            assert _answers(running.address, seconds=30)
 
 
 def test_a_killed_supervisor_takes_its_children_along_and_can_be_started_again(tmp_path: Path) -> None:
@@ -194,9 +203,9 @@ def _command(process: psutil.Process) -> str:
         return ""
 
 
-def _answers(url: str) -> bool:
+def _answers(url: str, seconds: float = 2) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=2) as response:
+        with urllib.request.urlopen(url, timeout=seconds) as response:
             return bool(response.status == 200)
     except OSError:
         return False

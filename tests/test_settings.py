@@ -14,6 +14,7 @@ from cato_web.accounts import login_sessions, model_choices
 from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import AuditEntry, LoginSession, User
 from chat import access, services
+from chat.llm import endpoint
 from chat.llm.endpoint import ModelEndpoint
 from chat.models import Thread
 from tests.factories import PersonFactory, thread
@@ -108,8 +109,12 @@ def test_a_model_name_can_be_typed_if_models_cannot_be_listed(alice, offer):
     assert alice.default_model == "some-model"
 
 
-def test_an_unavailable_endpoint_is_reported_without_a_delay():
-    loaded = model_choices._load(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
+def test_an_unavailable_endpoint_is_reported_without_a_delay(monkeypatch):
+    monkeypatch.undo()  # read the real list
+    unavailable = ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model")
+    monkeypatch.setattr(endpoint, "current", lambda: unavailable)
+
+    loaded = model_choices.available_models()
 
     assert loaded == ModelChoices((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
 

@@ -129,12 +129,14 @@ def test_spaces_are_listed_personal_first_then_groups_by_name_then_the_team(spac
     assert [space.name for space in listed] == [spaces["bob"].name, "antennas", "Hardware", spaces["team"].name]
 
 
-@pytest.mark.parametrize(("name", "key"), [("own", "bob"), (" HARDWARE ", "hardware"), ("team", "team")])
+@pytest.mark.parametrize(
+    ("name", "key"), [("own", "bob"), ("Only you", "bob"), (" HARDWARE ", "hardware"), ("team", "team")]
+)
 def test_a_space_is_found_by_name(spaces, bob, name, key):
     assert access.space_by_name(bob.id, name) == spaces[key]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "Music", "Only you", "nothing like it"])
+@pytest.mark.parametrize("name", ["", "  ", "Music", "nothing like it"])
 def test_no_name_and_names_of_other_spaces_find_nothing(spaces, bob, name):
     with pytest.raises(NotFoundError):
         access.space_by_name(bob.id, name)

@@ -71,11 +71,27 @@ def test_growth_counts_exchanges_at_the_end_of_each_week(chroma, alice):
     readable = access.readable_space_ids(alice.pk)
 
     assert history.growth_counts(readable, history.period_ends(4, history.WEEK)) == [0, 0, 2, 3, 4]
-    page = stats(alice)
-    assert "Remembered by week: from 0 on" in page
-    assert "4 of them in the last 30 days" in page
+    page = stats(alice, by="stored")
+    assert "Remembered by week of storing: from 0 on" in page
+    assert "4 of them stored in the last 30 days" in page
     assert page.count("<polyline") == 1
     assert page.count("style=") == 0
+
+
+def test_an_import_of_old_messages_does_not_look_like_growth_of_today(chroma, alice):
+    for number in range(3):
+        exchange(alice, f"Said long ago {number}", source="import", timestamp=ago(days=300))
+    exchange(alice, "Said today")
+
+    page = stats(alice)
+    assert "Remembered by week of the message: from 3 on" in page
+    assert "3 imported exchanges are counted at the dates of their messages, not of the import." in page
+    assert re.search(r'aria-current="true">By date of the message</a>', page)
+
+    page = stats(alice, by="stored")
+    assert "Remembered by week of storing: from 0 on" in page
+    assert "3 imported exchanges are counted at the date of the import, not of their messages." in page
+    assert re.search(r'aria-current="true">By date of storing</a>', page)
 
 
 def test_forgotten_exchanges_are_not_counted_and_the_page_shows_it(chroma, alice, memory):
@@ -123,7 +139,7 @@ def test_tokens_are_summed_by_model_and_person_in_readable_threads(chroma, alice
         ("large", "Alice Owner", 2, 200, 14),
         ("small", "Alice Owner", 1, 3, 1),
     ]
-    assert "5000" not in stats(alice)
+    assert "Bob Team" not in stats(alice)
     assert [row.person for row in figures.token_usage(None, since=since)] == ["Bob Team", "Alice Owner", "Alice Owner"]
 
 

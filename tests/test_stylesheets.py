@@ -177,6 +177,18 @@ def test_lines_have_at_most_119_characters(kind):
     assert long == []
 
 
+def test_no_template_tag_is_broken_across_lines():
+    """Django shows such a tag as text."""
+    pairs = (("{{", "}}"), ("{%", "%}"), ("{#", "#}"))
+    broken = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in TEMPLATES
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if any(line.count(start) != line.count(end) for start, end in pairs)
+    ]
+    assert broken == []
+
+
 def test_scripts_are_short_and_build_no_html():
     for path in SCRIPTS:
         text = path.read_text()

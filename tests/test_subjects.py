@@ -199,6 +199,29 @@ def test_the_panel_says_it_to_all_and_shows_decisions_only_to_who_made_them(pair
     assert "data-decision" not in frames.turn(answered.id).html
 
 
+def test_citations_of_a_superseded_message_are_marked_for_who_decided_it_only(pair, answered, alice, bob):
+    earlier, later = pair
+
+    def citation(person) -> str:
+        html = (
+            signed_in(person)
+            .get(reverse("recalled_exchanges", args=[answered.id]), headers={"HX-Request": "true"})
+            .content.decode()
+        )
+        (link,) = re.findall(r"<a hx-swap-oob[^>]*>\d</a>", html)
+        assert f"outerHTML:a.citation[href='#turn-{answered.id}-r{earlier.id}']" in link
+        return link
+
+    assert "superseded" not in citation(bob)
+    assert decide(bob, earlier, later, "confirmed", HX_Request="true").headers["HX-Trigger"] == "superseded"
+    marked = citation(bob)
+    assert 'class="citation citation--superseded"' in marked
+    assert 'aria-label="Source 2, superseded 12 May' in marked
+    assert "superseded" not in citation(alice)
+    decide(bob, earlier, later, "", HX_Request="true")
+    assert "superseded" not in citation(bob)
+
+
 def test_a_decision_needs_access_to_both_messages(memory, pair, alice, bob):
     earlier, later = pair
     own = exchange(alice, LATER, timestamp=at("2026-06-01T09:00"))

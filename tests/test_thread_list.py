@@ -8,11 +8,12 @@ import re
 import pytest
 
 from chat import services
+from chat.access import get_marked_thread
 from chat.models import Thread, Turn
 from chat.realtime import frames
 from chat.realtime.messages import LinkState, ListChange, ListChanges
 from chat.rows import sidebar
-from chat.threads.read_markers import ensure_marker, mark_read
+from chat.threads.reader_marks import ensure_marker, mark_read
 from chat.threads.titles import apply_model_title, title_prompt
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, thread, turn
@@ -21,7 +22,7 @@ from tests.socket import open_socket
 
 
 def links(person) -> dict[str, sidebar.ThreadLink]:
-    groups = sidebar.thread_groups(person.id, None)
+    groups = sidebar.thread_list(person.id, None).groups
     return {link.title: link for group in groups for link in group.threads}
 
 
@@ -37,8 +38,7 @@ def test_an_answer_is_unread_until_its_thread_is_opened(person):
     Thread.objects.filter(id=answered.id).update(changed_at=ago())
     assert links(person)["Asked"].is_unread
 
-    answered.refresh_from_db()
-    mark_read(answered, person.id)
+    mark_read(get_marked_thread(person.id, answered.id), person.id)
     assert not links(person)["Asked"].is_unread
 
 
@@ -106,7 +106,8 @@ def test_an_empty_generated_title_leaves_the_first_line(person, title):
 
 @pytest.mark.django_db
 def test_a_new_message_moves_its_thread_to_the_top(person):
-    asked, pinned = thread(person, title="Asked"), thread(person, title="Pinned", pinned_at=ago(days=1))
+    asked, pinned = thread(person, title="Asked"), thread(person, title="Pinned")
+    services.set_pinned(pinned, person.id, True)
     changes = ListChanges()
     for one in (asked, pinned):
         changes.add(ListChange(one.id, is_latest=True))
@@ -138,7 +139,7 @@ def test_the_page_of_a_thread_shows_the_same_link_without_a_query(person, django
     one = thread(person, title="Asked", changed_at=ago(seconds=1))
     known, unknown = ListChanges(), ListChanges()
     space = one.space
-    state = LinkState("Asked", False, True, False, space.kind, space.display_name)
+    state = LinkState("Asked", False, True, space.kind, space.display_name)
     known.add(ListChange(one.id, state=state))
     unknown.add(ListChange(one.id))
 
@@ -149,7 +150,7 @@ def test_the_page_of_a_thread_shows_the_same_link_without_a_query(person, django
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("change", [{"archived_at": ago()}, {"deleted_at": ago()}, {"space": None}])
+@pytest.mark.parametrize("change", [{"deleted_at": ago()}, {"space": None}])
 def test_a_thread_that_is_no_longer_listed_renders_the_whole_list(person, change):
     one, other = thread(person, title="Asked"), thread(person, title="Other")
     fields = {key: value or access.personal_space(PersonFactory().id) for key, value in change.items()}
@@ -164,6 +165,18 @@ def test_a_thread_that_is_no_longer_listed_renders_the_whole_list(person, change
     assert f"thread-{one.id}" not in html
 
 
+@pytest.mark.django_db
+def test_a_thread_that_a_person_archived_leaves_only_their_list(person):
+    another = PersonFactory()
+    one = thread(person, space=access.team_space(), title="Asked")
+    services.set_archived(one, another.id, True)
+    changes = ListChanges()
+    changes.add(ListChange(one.id, is_latest=True))
+
+    assert f"thread-{one.id}" not in frames.thread_list_update(another.id, None, changes)
+    assert f"thread-{one.id}" in frames.thread_list_update(person.id, None, changes)
+
+
 def test_every_open_page_is_notified_of_a_new_thread_its_answer_and_its_title(tmp_path, endpoint):
     endpoint.script("titles", answer=["Behind the clock.", "The key of the shed"], token_delay=0.3)
     with running(
@@ -175,7 +188,9 @@ def test_every_open_page_is_notified_of_a_new_thread_its_answer_and_its_title(tm
             running_mark = elsewhere.until('aria-label="answering"')
             assert "Where does the key of the shed hang?" in running_mark
             elsewhere.until_all(
-                f"thread-{started}", 'aria-label="new"', 'class="sidebar__thread-title">The key of the shed</span>'
+                f"thread-{started}",
+                'aria-label="new"',
+                'class="sidebar__thread-title" dir="auto">The key of the shed</span>',
             )
         with open_socket(alice, started) as page:
             page.hello()

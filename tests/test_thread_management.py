@@ -10,12 +10,14 @@ from django.utils import timezone
 
 from chat import services
 from chat.errors import InvalidMessageError, ThreadBusyError
-from chat.models import ReadMarker, Thread, ThreadSession, Turn
-from chat.threads.read_markers import ensure_marker
+from chat.models import ReaderMarks, Thread, ThreadSession, Turn
+from chat.rows.sidebar import thread_list
+from chat.threads.reader_marks import ensure_marker, with_marks
 from chat.threads.titles import apply_model_title
 from memory.models import Exchange, RecallLogEntry
 from memory.retrieval.search import search
 from memory.spaces import access
+from memory.spaces.groups import remove_from_group
 from tests.factories import PersonFactory, ago, exchange, group, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
@@ -40,19 +42,23 @@ def sidebar(person) -> str:
     return page[page.index('id="threads"') : page.index("</nav>")]
 
 
+def address_of_marks(one: Thread) -> str:
+    return reverse("set_thread_mark", args=[one.id])
+
+
 def test_pinned_threads_are_listed_first_and_archived_ones_are_hidden(memory, person):
     ladder, saw = remembered_thread(person, "The ladder", "ladder"), remembered_thread(person, "The saw", "saw")
     Thread.objects.filter(id=ladder.id).update(last_message_at=timezone.now() - timezone.timedelta(days=3))
     client = signed_in(person)
 
-    client.post(reverse("set_thread_flag", args=[ladder.id]), {"mark": "pin"})
+    client.post(reverse("set_thread_mark", args=[ladder.id]), {"mark": "pin"})
     listed = sidebar(person)
     assert listed.index("Pinned") < listed.index("The ladder") < listed.index("The saw")
 
-    client.post(reverse("set_thread_flag", args=[saw.id]), {"mark": "archive"})
+    client.post(reverse("set_thread_mark", args=[saw.id]), {"mark": "archive"})
     assert "The saw" not in sidebar(person)
     assert "The saw" in client.get(reverse("threads"), {"archived": "yes"}).content.decode()
-    client.post(reverse("set_thread_flag", args=[saw.id]), {"mark": "unarchive"})
+    client.post(reverse("set_thread_mark", args=[saw.id]), {"mark": "unarchive"})
     assert "The saw" in sidebar(person)
 
 
@@ -133,7 +139,60 @@ def test_another_reader_may_export_and_continue_but_not_change(memory, person):
     assert another.post(reverse("continue_thread", args=[one.id])).status_code == 302
     for name in ("rename_thread", "delete_thread", "delete_turns"):
         assert another.get(reverse(name, args=[one.id])).status_code == 404
-    assert another.post(reverse("set_thread_flag", args=[one.id]), {"mark": "pin"}).status_code == 404
+
+
+def test_marks_are_for_the_person_who_sets_them(person):
+    another = PersonFactory()
+    one = thread(person, space=access.team_space(), title="For all", changed_at=ago(days=-1))
+    other_page = signed_in(another)
+
+    assert (
+        "Archived for you" in other_page.post(address_of_marks(one), {"mark": "archive"}, follow=True).content.decode()
+    )
+    assert "For all" not in sidebar(another)
+    assert "For all" in other_page.get(reverse("threads"), {"archived": "yes"}).content.decode()
+    assert "For all" in sidebar(person)
+
+    other_page.post(address_of_marks(one), {"mark": "unarchive"})
+    assert 'aria-label="new"' in sidebar(another)
+    other_page.post(address_of_marks(one), {"mark": "mute"})
+    assert 'aria-label="new"' not in sidebar(another), "a muted thread is never unread"
+    assert "sidebar__muted" in sidebar(another)
+    assert "sidebar__muted" not in sidebar(person).replace("sidebar__muted-mark", "")
+
+
+def test_the_number_of_archived_threads_covers_what_can_be_read(person):
+    another = PersonFactory()
+    crew = group("Crew", person, another)
+    for title in ("The saw", "The oar"):
+        services.set_archived(thread(person, space=crew, title=title), another.id, True)
+    assert thread_list(another.id, None).archived_count == 2
+
+    services.delete_thread(Thread.objects.get(title="The oar"))
+    assert thread_list(another.id, None).archived_count == 1
+    remove_from_group(crew, another.id, by=person.id)
+    assert thread_list(another.id, None).archived_count == 0
+
+
+def test_a_mark_leads_back_to_the_page_on_which_it_was_set(person):
+    one, client = thread(person), signed_in(person)
+    here = client.post(address_of_marks(one), {"mark": "pin"}, headers={"Referer": "http://testserver/search?q=key"})
+    assert here.url == "http://testserver/search?q=key"
+    for referrer in ("https://elsewhere.example/", "", "javascript:alert(1)"):
+        there = client.post(address_of_marks(one), {"mark": "pin"}, headers={"Referer": referrer})
+        assert there.url == reverse("thread", args=[one.id])
+    assert client.post(address_of_marks(one), {"mark": "seal"}).status_code == 404
+
+
+def test_the_menu_of_a_thread_offers_each_reader_what_they_may_do(person):
+    another, one = PersonFactory(), thread(person, space=access.team_space())
+    of_owner, of_reader = (
+        signed_in(p).get(reverse("thread_menu", args=[one.id])).content.decode() for p in (person, another)
+    )
+    assert all(word in of_owner for word in ("Pin", "Mute", "Archive", "Rename…", "Delete…"))
+    assert "Rename…" not in of_reader
+    assert "Mute" in of_reader
+    assert signed_in(another).get(reverse("thread_menu", args=[thread(person).id])).status_code == 404
 
 
 @pytest.mark.parametrize(("kind", "beginning"), [("md", "# Tools"), ("json", "{"), ("html", "<!doctype html>")])
@@ -170,10 +229,15 @@ def test_a_new_thread_is_created_in_the_given_space_with_the_default_model(perso
 
 
 def test_archiving_unpins_a_thread(person):
-    one, other = (thread(person, pinned_at=ago(hours=1)) for _ in range(2))
-    services.set_archived(one, True)
-    assert list(Thread.objects.filter(archived_at=None)) == [other]
-    assert list(Thread.objects.exclude(pinned_at=None)) == [other]
+    one, other = thread(person), thread(person)
+    for each in (one, other):
+        services.set_pinned(each, person.id, True)
+    services.set_archived(one, person.id, True)
+    marks = with_marks(Thread.objects.all(), person.id)
+    assert [(t.id, t.pinned_at is None, t.archived_at is None) for t in marks.order_by("created_at")] == [
+        (one.id, True, False),
+        (other.id, False, True),
+    ]
 
 
 def test_continuing_a_thread_starts_its_next_session_unless_the_last_one_is_empty(person):
@@ -211,7 +275,7 @@ def test_only_the_chosen_thread_is_moved_and_read_markers_of_those_who_lose_it_a
     services.move_thread(one, to=crew, by=person.id)
 
     assert dict(Thread.objects.values_list("id", "space_id")) == {one.id: crew.id, other.id: access.team_space().id}
-    marked = set(ReadMarker.objects.values_list("thread_id", "person_id"))
+    marked = set(ReaderMarks.objects.values_list("thread_id", "person_id"))
     assert (one.id, leaves.id) not in marked
     assert marked >= {(one.id, person.id), (one.id, stays.id), (other.id, leaves.id)}
 

@@ -120,7 +120,7 @@ def test_a_prompt_has_a_stable_start_then_context_then_the_message_without_forgo
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]
     assert prompt[1]["content"] == kept_turn.message
     assert prompt[3]["content"].startswith("RECALLED")
-    assert "8253" not in str(prompt)
+    assert forgotten_turn.message not in str(prompt)
 
 
 def test_too_long_history_is_truncated_at_its_start(alice):
@@ -138,6 +138,16 @@ def test_a_slow_recall_is_skipped_and_the_turn_reports_it(alice, page):
     turn(own_thread, "A question", "An answer", recall_note="slow")
 
     assert "Recall timed out; answered without memory" in page.get(f"/t/{own_thread.id}").content.decode()
+    assert "Regenerate with memory" in page.get(f"/t/{own_thread.id}").content.decode()
+
+
+def test_only_an_answer_after_a_slow_recall_offers_to_regenerate_with_memory(alice, page):
+    own_thread = thread(alice)
+    turn(own_thread, "A question", "An answer", recall_note="words")
+
+    html = page.get(f"/t/{own_thread.id}").content.decode()
+    assert "recalled by keyword only" in html
+    assert "Regenerate with memory" not in html
 
 
 def test_an_api_key_is_stored_encrypted(alice, settings):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import uuid
-from zipfile import ZipFile
 
 import pytest
 from django.core.cache import cache
@@ -16,7 +14,7 @@ from django.utils import timezone
 from cato_web.accounts import deletion, services, tokens
 from cato_web.accounts.models import ApiToken, AuditEntry
 from cato_web.config.schema import Config
-from tests.factories import PersonFactory, ago, api_client, signed_in
+from tests.factories import PersonFactory, ago, api_client, exported_archive, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -233,7 +231,7 @@ def test_account_deletion_deletes_tokens(alice):
 def test_the_account_export_lists_tokens_without_secrets(alice):
     token = created_token(signed_in(alice).post("/settings/tokens", token_form()).content.decode())
 
-    archive = ZipFile(io.BytesIO(b"".join(signed_in(alice).post("/settings/export"))))
+    archive = exported_archive(alice)
 
     account = archive.read("account.json").decode()
     assert [row["name"] for row in json.loads(account)["tokens"]] == ["backup script"]
@@ -249,7 +247,10 @@ def test_too_many_requests_are_rate_limited(alice, settings):
     answers = [one.get("/api/me") for _ in range(3)]
 
     assert [answer.status_code for answer in answers] == [200, 200, 429]
-    assert answers[-1]["Retry-After"] == "60"
+    left = [(answer["X-RateLimit-Limit"], answer["X-RateLimit-Remaining"]) for answer in answers]
+    assert left == [("2", "1"), ("2", "0"), ("2", "0")]
+    assert 1 <= int(answers[-1]["X-RateLimit-Reset"]) <= 60
+    assert answers[-1]["Retry-After"] == answers[-1]["X-RateLimit-Reset"]
     assert answers[-1].json()["error"]["code"] == "too_fast"
 
 

@@ -14,8 +14,8 @@ from chat.errors import ConflictError, InvalidMessageError, PermissionDeniedErro
 from chat.models import Attachment, Thread, Turn
 from chat.realtime import frames
 from chat.rows.turns import TurnDetails, turn_row
-from chat.threads.read_markers import ensure_marker, unread_thread_ids
-from chat.turns import posting, stopping
+from chat.threads.reader_marks import ensure_marker, is_unread, with_marks
+from chat.turns import queue, stopping
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, answer_job, group, image_of, thread, turn
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 State = Turn.State
 ENDED_EARLY = {State.STOPPED, State.INTERRUPTED, State.FAILED}
 ENDED = {State.COMPLETE, *ENDED_EARLY}
-RUNNING = {State.RECALLING, State.ANSWERING}
+RUNNING = {State.RECALLING, State.ANSWERING, State.WAITING}
 
 
 def key() -> uuid.UUID:
@@ -263,8 +263,8 @@ def test_a_posted_message_becomes_the_head_of_its_thread_and_is_unread_for_other
     shared.refresh_from_db()
     assert (one.parent_id, one.position, shared.head_id) == (answered.id, 1, one.id)
     assert shared.last_message_at > ago(minutes=1)
-    assert unread_thread_ids(person.id, [shared]) == {shared.id}
-    assert unread_thread_ids(author.id, [shared]) == set()
+    assert is_unread(with_marks(Thread.objects.all(), person.id).get(), person.id)
+    assert not is_unread(with_marks(Thread.objects.all(), author.id).get(), author.id)
 
 
 def test_a_message_sent_twice_to_a_thread_is_one_turn(person):
@@ -281,11 +281,11 @@ def test_a_message_sent_twice_to_a_thread_is_one_turn(person):
 def test_a_queued_message_waits_for_the_running_answer_of_its_thread(person):
     running = turn(thread(person), answer="Half", state=State.ANSWERING)
     queued = turn(running.thread, answer="", state=State.QUEUED, revision=2, heartbeat_at=ago(hours=1))
-    assert posting.start_next_queued(running.thread_id) is None
+    assert queue.start_next_queued(running.thread_id) is None
     assert services.start_queued_after_answer(running.thread_id, person.id) == []
 
     Turn.objects.filter(id=running.id).update(state=State.COMPLETE)
-    assert posting.start_next_queued(running.thread_id) == queued
+    assert queue.start_next_queued(running.thread_id) == queued
     queued.refresh_from_db()
     assert (queued.state, queued.revision) == (State.RECALLING, 3)
     assert queued.heartbeat_at > ago(minutes=1)
@@ -300,9 +300,9 @@ def test_a_turn_withdrawn_at_the_same_time_starts_no_turn_whose_author_is_not_lo
         services.withdraw_message(withdrawn, by=person.id)
 
     with monkeypatch.context() as patch:
-        patch.setattr(posting, "lock_person", withdraw_while_waiting)
-        assert posting.start_next_queued(withdrawn.thread_id) is None
-    assert posting.start_next_queued(withdrawn.thread_id) == next_one
+        patch.setattr(queue, "lock_person", withdraw_while_waiting)
+        assert queue.start_next_queued(withdrawn.thread_id) is None
+    assert queue.start_next_queued(withdrawn.thread_id) == next_one
 
 
 def test_the_first_queued_turn_of_each_idle_thread_starts(person):
@@ -319,7 +319,7 @@ def test_the_first_queued_turn_of_each_idle_thread_starts(person):
 
 CHANGES_OF_STATE: dict[str, tuple[Callable[[Turn], object], State]] = {
     "retry": (services.retry_turn, State.FAILED),
-    "start": (lambda one: posting.start_next_queued(one.thread_id), State.QUEUED),
+    "start": (lambda one: queue.start_next_queued(one.thread_id), State.QUEUED),
     "interrupt": (lambda one: services.interrupt_stale_answers(), State.ANSWERING),
     "post": (
         lambda one: services.post_message(one.thread, author_id=one.author_id, message="And?", client_key=key()),

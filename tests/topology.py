@@ -56,9 +56,9 @@ def clean_environment() -> dict[str, str]:
 # Modules that the services topology skips: they use neither database, Redis nor Chroma, or take long and behave the
 # same on both.
 TOPOLOGY_INDEPENDENT = {
-    "api_schema", "architecture", "chunking", "chroma_cleanup", "command_line", "config", "embeddings",
+    "api_schema", "architecture", "chunking", "chroma_cleanup", "cli_server", "command_line", "config", "embeddings",
     "evaluation", "exports", "frames", "language", "markup", "no_telemetry", "openid", "prompts", "properties_http",
-    "question_sets", "extraction", "reasoning", "serve", "settings", "reasoning_splitter",
+    "question_sets", "extraction", "reasoning", "serve", "settings", "reasoning_splitter", "shared_store",
     "e2e/accessibility", "e2e/every_page", "e2e/imports", "e2e/language", "e2e/openid", "e2e/settings",
 }  # fmt: skip
 

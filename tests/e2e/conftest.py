@@ -1,4 +1,4 @@
-"""Chromium with a running Cato; a page that violates its Content Security Policy fails the test.
+"""Chromium, and Firefox, with a running Cato; a page that violates its Content Security Policy fails the test.
 
 Playwright's synchronous driver keeps an event loop in this thread, so tests cannot use Django's ORM: people are created
 by HTTP, and the database is read by `cato.sql`.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Playwright, expect, sync_playwright
 
 from tests.server import Cato, Client
 
@@ -21,53 +21,46 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-TIMEOUT = 15_000  # milliseconds; two cores also run the model, Chroma and the browser
+TIMEOUT = 30_000  # milliseconds; two cores also run the model, Chroma and the browser
 KEY = "cato"  # the shared Cato's key at the fake endpoint
 
 Visit = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """Start the browser of this machine."""
-    executable = next(filter(None, map(shutil.which, NAMES)), None)
-    if executable is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"None of {', '.join(NAMES)} is on the PATH; the browser's tests must run here.")
-        pytest.skip(f"None of {', '.join(NAMES)} is on the PATH.")
+def driver() -> Iterator[Playwright]:
     expect.set_options(timeout=TIMEOUT)
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=executable, headless=True, args=FLAGS)
-        yield browser
-        browser.close()
+    with sync_playwright() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def chromium(driver: Playwright) -> Iterator[Browser]:
+    """Start the browser of this machine."""
+    browser = driver.chromium.launch(executable_path=_find_browser(*NAMES), headless=True, args=FLAGS)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def firefox(driver: Playwright) -> Iterator[Browser]:
+    """Start the Firefox of this machine, which is driven by WebDriver BiDi."""
+    path = _find_browser("firefox-esr", "firefox")
+    browser = driver.firefox.launch(channel="moz-firefox", executable_path=path, headless=True)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator[Visit]:
     """Open a page in a new browser context: `visit(person, path)`, or `visit(None, address)` signed out."""
-    contexts = []
-    errors: list[str] = []
+    yield from _open_pages(chromium)
 
-    def open_page(person: Client | None, path: str = "/", *, url: str | None = None, **options: Any) -> Page:
-        # Tests that intercept requests would not see those of a service worker.
-        options = {"service_workers": "block", **options}
-        context = chromium.new_context(base_url=url or (person.url if person else None), **options)
-        contexts.append(context)
-        context.set_default_timeout(TIMEOUT)
-        if person is not None:
-            context.add_cookies([_cookie(c, person.url) for c in person.http.cookies.jar])
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
-        page.on(
-            "console", lambda message: errors.append(f"{page.url}: {message.text}") if _is_violation(message) else None
-        )
-        page.goto(path)
-        return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not errors, "\n".join(errors)
+@pytest.fixture
+def visit_firefox(firefox: Browser) -> Iterator[Visit]:
+    """Open a page in a new context of Firefox, as `visit` does."""
+    yield from _open_pages(firefox)
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +88,15 @@ def turn(page: Page, number: int = -1) -> Locator:
     return page.locator("article.turn").nth(number)
 
 
+def wait_for_answer(page: Page, timeout: float = TIMEOUT) -> None:
+    """Wait until the last answer is complete and remembered.
+
+    A page that was opened before replaces the turn when it is synchronised, and with it the elements that a test measures.
+    """
+    expect(turn(page).locator(".turn__actions")).to_be_visible(timeout=timeout)
+    expect(turn(page).locator(".turn__memory .memory-icon--remembering")).to_have_count(0)
+
+
 def tab_to(page: Page, target: Locator) -> None:
     """Press Tab until `target` has the focus."""
     for _ in range(60):
@@ -106,6 +108,42 @@ def tab_to(page: Page, target: Locator) -> None:
 
 def row_count(cato: Cato, table: str) -> int:
     return int(cato.sql(f"SELECT count(*) FROM {table}")[0][0])
+
+
+def _find_browser(*names: str) -> str:
+    """Return the path of the first program that is installed; without one, skip the test, or fail it in CI."""
+    if found := next(filter(None, map(shutil.which, names)), None):
+        return found
+    missing = f"None of {', '.join(names)} is on the PATH"
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{missing}; the browser's tests must run here.")
+    pytest.skip(f"{missing}.")
+
+
+def _open_pages(browser: Browser) -> Iterator[Visit]:
+    contexts = []
+    errors: list[str] = []
+
+    def open_page(person: Client | None, path: str = "/", *, url: str | None = None, **options: Any) -> Page:
+        # Tests that intercept requests would not see those of a service worker.
+        options = {"service_workers": "block", **options}
+        context = browser.new_context(base_url=url or (person.url if person else None), **options)
+        contexts.append(context)
+        context.set_default_timeout(TIMEOUT)
+        if person is not None:
+            context.add_cookies([_cookie(c, person.url) for c in person.http.cookies.jar])
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
+        page.on(
+            "console", lambda message: errors.append(f"{page.url}: {message.text}") if _is_violation(message) else None
+        )
+        page.goto(path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not errors, "\n".join(errors)
 
 
 def _origin(page: Page) -> str:

@@ -6,8 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin_thread, send_message, turn
-from tests.groups import make_group
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
+from tests.groups import make_group, start_thread
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 ANSWER = """# A plan
@@ -30,8 +30,8 @@ def water(litres: int) -> str:  # a comment
 """
 MEMBER_PAGES = [
     "/", "/search", "/search?q=greenhouse", "/documents", "/notes", "/stats", "/threads", "/import", "/settings",
-    "/instructions", "/receipts",
-    "/settings/password", "/settings/leave", "/nothing-here",
+    "/instructions", "/prompts", "/receipts",
+    "/settings/password", "/settings/export", "/settings/leave", "/nothing-here",
 ]  # fmt: skip
 ADMIN_PAGES = [
     "/settings/model",
@@ -44,6 +44,14 @@ ADMIN_PAGES = [
     "/admin/retention",
     "/admin/audit",
 ]
+WIDE_TABLE = "\n".join(
+    ["|" + " column |" * 14, "|" + "---|" * 14, *(f"| value {n} |" + " value |" * 13 for n in range(3))]
+)
+OTHER_DISPLAYS = {
+    "forced-colours": {"forced_colors": "active"},
+    "dark-forced-colours": {"forced_colors": "active", "color_scheme": "dark"},
+    "320-px": {"viewport": {"width": 320, "height": 640}},
+}
 
 
 def violations(page: Page, *, is_covered: bool = False) -> list[str]:
@@ -57,6 +65,11 @@ def violations(page: Page, *, is_covered: bool = False) -> list[str]:
     ]
 
 
+def overflowing(page: Page) -> list[str]:
+    """Return the address if the page scrolls sideways."""
+    return [] if page.evaluate("document.scrollingElement.scrollWidth <= innerWidth") else [f"{page.url} is too wide"]
+
+
 @pytest.fixture(params=["light", "dark"])
 def check(request: pytest.FixtureRequest) -> dict[str, object]:
     return {"color_scheme": request.param, "reduced_motion": "reduce"}
@@ -65,7 +78,7 @@ def check(request: pytest.FixtureRequest) -> dict[str, object]:
 def test_no_page_has_violations(cato, administrator, visit, check):
     page = visit(administrator, "/", **check)
     begin_thread(page, "Where is the key to the greenhouse?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     found = []
     for path in [*MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{make_group(cato, administrator)}"]:
         page.goto(path)
@@ -109,7 +122,7 @@ def test_a_thread_has_no_violations_in_any_state(alice, visit, endpoint, check):
     expect(turn(page)).to_contain_text("Queued until the previous answer ends")
     found += violations(page)
     page.get_by_role("button", name="Withdraw message").click()
-    expect(turn(page).locator(".turn__actions")).to_be_visible(timeout=30_000)
+    wait_for_answer(page, timeout=30_000)
     turn(page).locator(".recall__panel > summary").click()
     turn(page).locator(".recall-item summary").first.click()
     expect(turn(page).get_by_role("button", name="Not relevant")).to_be_visible()
@@ -121,6 +134,7 @@ def test_a_thread_has_no_violations_in_any_state(alice, visit, endpoint, check):
         (lambda: page.keyboard.press("Control+k"), "Search memory for"),
         (lambda: page.get_by_role("switch").click(), "Stop saving this thread to memory?"),
         (lambda: page.get_by_label("Message", exact=True).fill("/v"), "/vquery"),
+        (lambda: page.get_by_role("button", name="Chat model:").click(), "On this server; no data leaves it"),
     ):
         open_()
         if state == "Search memory for":
@@ -156,4 +170,51 @@ def test_a_failed_answer_and_a_document_have_no_violations(alice, visit, endpoin
     begin_thread(page, "This fails")
     expect(turn(page).locator(".turn__status--failed")).to_be_visible()
     found += violations(page)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("display", OTHER_DISPLAYS)
+def test_shared_threads_and_lists_have_no_violations_in_other_displays(
+    cato, administrator, alice, bob, visit, endpoint, tmp_path, display
+):
+    endpoint.script(KEY, answer=WIDE_TABLE)
+    shared = start_thread(alice, make_group(cato, administrator, alice, bob), "One line\n" * 20)
+    alice.post("/prompts", {"name": "check", "text": "Check this text"})
+    bob.send_message("@Alice Owner, who has the key?", shared)
+    visit(bob, f"/t/{shared}")
+    page = visit(alice, f"/t/{shared}", reduced_motion="reduce", **OTHER_DISPLAYS[display])
+    for sign in (".thread__news", ".turn__unfold", ".answer__table", "#presence .avatar--present"):
+        expect(page.locator(sign).first).to_be_visible()
+    # A button that the composer covers in part would be too small.
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    found = violations(page) + overflowing(page)
+    (tmp_path / "raw.zip").write_bytes(b"PK\x03\x04" + bytes(60))
+    page.locator("#files").set_input_files(tmp_path / "raw.zip")
+    expect(page.locator("#chips .chip--failed")).to_be_visible()
+    message = page.get_by_label("Message", exact=True)
+    message.press_sequentially("Ask @team")
+    expect(page.get_by_role("option").first).to_be_visible()
+    found += violations(page) + overflowing(page)
+    message.fill("")
+    page.get_by_role("button", name="Chat model:").click()
+    expect(page.locator("#model-list")).to_be_visible()
+    found += violations(page) + overflowing(page)
+    page.keyboard.press("Escape")
+    if display == "320-px":
+        page.get_by_role("button", name="Open the menu").click()
+    page.locator(f"#thread-{shared}").focus()
+    page.keyboard.press("Shift+F10")
+    expect(page.get_by_role("button", name="Pin")).to_be_focused()
+    found += violations(page, is_covered=True) + overflowing(page)
+    for path in ("/prompts", "/mentions", "/search?q=key&type=exchange", "/threads"):
+        page.goto(path)
+        found += violations(page) + overflowing(page)
+    page.goto(f"/t/{shared}")
+    turn(page, 0).get_by_title("More", exact=True).click()
+    turn(page, 0).get_by_text("Forget…").click()
+    expect(page.locator("#dialog")).to_be_visible()
+    found += violations(page, is_covered=True) + overflowing(page)
+    page.locator("#dialog").get_by_role("button", name="Forget everywhere").click()
+    expect(page.locator(".receipt")).to_be_focused()
+    found += violations(page) + overflowing(page)
     assert not found, "\n".join(found)

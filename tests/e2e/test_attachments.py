@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.e2e.conftest import KEY, begin_thread, send_message, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
 from tests.e2e.test_documents import chip, drop
 from tests.factories import PNG
 
@@ -44,7 +44,7 @@ def test_a_chosen_file_is_part_of_the_turn_after_a_reload_and_in_the_prompt(visi
 
     expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
     expect(page.locator("#chips .chip")).to_have_count(0)
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     assert any("opens at 4.2 bar" in request["messages"][-1]["content"] for request in endpoint.requests(KEY))
     page.reload()
     with page.expect_download() as download:
@@ -173,3 +173,18 @@ def test_without_script_the_form_sends_the_files_with_its_message(visit, alice, 
     page.get_by_role("button", name="Send").click()
 
     expect(page.locator("article.turn").get_by_role("link", name="Valve.md")).to_be_visible()
+
+
+def test_a_long_name_keeps_its_beginning_and_its_extension(visit, alice, tmp_path):
+    path = tmp_path / "Bergmann offer for the second prototype.txt"
+    path.write_text("Two boats.")
+    page = visit(alice)
+    page.set_input_files("#files", path)
+    chip = page.locator("#chips .chip--attached")
+    expect(chip).to_contain_text(path.name)
+    name = chip.locator(".chip__name")
+    start, end = name.locator("span").all()
+    assert end.inner_text() == "otype.txt"
+    assert start.evaluate("element => element.scrollWidth > element.clientWidth")
+    assert end.evaluate("element => element.scrollWidth <= element.clientWidth + 1")
+    assert name.evaluate("element => element.clientWidth") <= 192

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import KEY, begin_thread, send_message, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
 
 
 def test_an_edited_message_gets_a_new_answer_and_the_first_version_stays_available(visit, alice, cato, endpoint):
@@ -41,7 +41,7 @@ def test_an_edited_message_gets_a_new_answer_and_the_first_version_stays_availab
 def test_arrow_up_edits_the_last_message(visit, alice):
     page = visit(alice)
     begin_thread(page, "Where is the key?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
 
     page.get_by_label("Message", exact=True).press("ArrowUp")
     expect(page.locator("#edited")).to_have_value("Where is the key?")

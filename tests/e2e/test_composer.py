@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Route, expect
 
-from tests.e2e.conftest import KEY, begin_thread, send_message, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
 
 
 def composer(page):
@@ -62,7 +62,7 @@ def test_a_message_being_sent_survives_a_reload(visit, alice):
 def test_offline_the_page_explains_why_nothing_is_sent_and_keeps_the_text(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     page.context.set_offline(True)
     expect(page.get_by_role("status").filter(has_text="You are offline")).to_be_visible()
     send_message(page, "Written on a train")
@@ -75,17 +75,66 @@ def test_offline_the_page_explains_why_nothing_is_sent_and_keeps_the_text(visit,
     expect(turn(page, 1).locator(".answer__blocks")).to_have_text("All right.")
 
 
-def test_a_queued_message_is_withdrawn_into_the_composer(visit, alice, endpoint):
-    endpoint.script(KEY, answer="Slowly but surely I answer this one.", token_delay=0.3)
+def test_a_queued_message_is_edited_in_the_composer(visit, alice, endpoint):
+    endpoint.script(KEY, answer="Slowly but surely I answer this one. " * 20, token_delay=0.3)
     page = visit(alice)
     begin_thread(page, "First")
+    expect(composer(page)).to_have_attribute("placeholder", "Ask a follow-up; it will be queued")
+    page.locator("#files").set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"About a boat"})
+    expect(page.locator("#chips .chip--attached")).to_be_visible()
     send_message(page, "Second thoughts")
+    expect(page.locator("#chips .chip")).to_have_count(0)
     expect(turn(page)).to_contain_text("Queued until the previous answer ends")
-    page.get_by_role("button", name="Withdraw message").click()
+    page.get_by_role("button", name="Edit message").click()
 
     expect(page.locator("article.turn")).to_have_count(1)
     expect(composer(page)).to_have_value("Second thoughts")
     expect(composer(page)).to_be_focused()
+    expect(page.locator("#chips .chip")).to_have_count(1)
+    page.get_by_role("button", name="Stop the answer").click()
+    expect(composer(page)).to_have_attribute("placeholder", "Ask, or type / for commands")
+    send_message(page, "And now?")
+    expect(composer(page)).to_have_attribute("placeholder", "Ask a follow-up; it will be queued")
+
+
+def queued_texts(page):
+    return page.locator(".queue__text")
+
+
+def test_queued_messages_are_moved_edited_and_withdrawn_in_every_page(visit, alice, endpoint):
+    endpoint.script(KEY, answer="Slowly but surely I answer this one. " * 20, token_delay=0.3)
+    page = visit(alice)
+    path = begin_thread(page, "First")
+    for text in ("Second", "Third", "Fourth"):
+        send_message(page, text)
+        expect(page.locator("article.turn").last).to_contain_text(text)
+    expect(page.locator("#live-region")).to_have_text("Queued, position 3")
+    expect(page.locator(".queue__place")).to_have_text(["Next", "Then", "Then"])
+    other = visit(alice, path)
+    expect(page.get_by_role("button", name="Move up")).to_have_count(2)
+
+    page.get_by_role("listitem").filter(has_text="Third").get_by_role("button", name="Move up").press("Enter")
+    expect(page.locator("#live-region")).to_have_text("Queued, position 1")
+    # The first message cannot be moved, so the focus goes to the next button.
+    third = page.get_by_role("listitem").filter(has_text="Third")
+    expect(third.get_by_role("button", name="Edit message")).to_be_focused()
+    for open_page in (page, other):
+        expect(queued_texts(open_page)).to_have_text(["Third", "Second", "Fourth"])
+        messages = open_page.locator(".turn__message-text")
+        expect(messages).to_have_text(["First", "Third", "Second", "Fourth"])
+    other.reload()
+    expect(queued_texts(other)).to_have_text(["Third", "Second", "Fourth"])
+    expect(other.locator(".turn__message-text")).to_have_text(["First", "Third", "Second", "Fourth"])
+
+    other.get_by_role("listitem").filter(has_text="Second").get_by_role("button", name="Withdraw message").click()
+    for open_page in (page, other):
+        expect(queued_texts(open_page)).to_have_text(["Third", "Fourth"])
+    expect(composer(other)).to_have_value("")
+    endpoint.script(KEY, answer="Done.")
+    page.get_by_role("button", name="Stop the answer").click()
+    for open_page in (page, other):
+        expect(open_page.locator("#queue")).to_be_hidden()
+        expect(open_page.locator(".turn__actions")).to_have_count(3)
 
 
 def test_memory_can_be_disabled_before_the_first_message(visit, alice, cato):
@@ -94,7 +143,7 @@ def test_memory_can_be_disabled_before_the_first_message(visit, alice, cato):
     page.keyboard.press("Space")
     expect(page.get_by_text("Not remembered", exact=True)).to_be_visible()
     path = begin_thread(page, "My PIN is 8253")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
 
     expect(page.get_by_role("switch", name="Not remembered")).to_have_attribute("aria-checked", "false")
     expect(page.locator(f"a[href='{path}']")).to_have_class(re.compile(r"^sidebar__link sidebar__link--unsaved\s*$"))
@@ -117,7 +166,7 @@ def test_disabling_memory_asks_what_to_do_with_stored_exchanges(visit, alice):
 def test_a_thread_forked_from_the_menu_can_be_continued(visit, alice):
     page = visit(alice)
     first = begin_thread(page, "The key hangs behind the clock")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     turn(page).locator("summary", has_text="More").click()
     page.get_by_role("button", name="Fork into a new thread").click()
     page.wait_for_url(lambda url: "/t/" in url and first not in url)
@@ -127,3 +176,33 @@ def test_a_thread_forked_from_the_menu_can_be_continued(visit, alice):
     expect(turn(page, 1).locator(".answer__blocks")).to_have_text("All right.")
     page.goto(first)
     expect(page.locator("article.turn")).to_have_count(1)
+
+
+def test_a_document_chosen_after_an_at_sign_limits_recall(visit, alice, tmp_path):
+    documents = visit(alice, "/documents")
+    path = tmp_path / "Winter deployment.txt"
+    path.write_text("Check the radio below 3.6 V. " * 20)
+    documents.set_input_files("input[type=file]", path)
+    expect(documents.locator(".chip").filter(has_text=path.name)).to_contain_text("Remembered")
+    page = visit(alice)
+    composer(page).press_sequentially("What does @deplo")
+    option = page.get_by_role("option", name="Winter deployment.txt")
+    expect(option.locator("b")).to_have_text("deplo")
+    expect(page.get_by_role("group", name="People")).to_be_hidden()
+    expect(page.locator("#mention-menu .composer-list__foot")).to_contain_text("close, keep text")
+    composer(page).press("Enter")
+    expect(composer(page)).to_have_value("What does ")
+    expect(page.locator("#recall-filter")).to_contain_text("Recall limited to Winter deployment.txt")
+
+    thread = begin_thread(page, "say about the radio?")
+    expect(page.locator("#recall-filter")).to_contain_text("Recall limited to Winter deployment.txt")
+    expect(page.locator("#recall-filter .chip use").first).to_have_attribute("href", "#i-eye")
+    expect(page.get_by_role("link", name="Limit recall…")).to_be_hidden()
+    page.get_by_role("button", name="Remove the limit of recall").click()
+    expect(page.get_by_role("link", name="Limit recall…")).to_be_visible()
+    composer(page).press_sequentially("@win")
+    option.click()
+    expect(page.locator("#recall-filter")).to_contain_text("Recall limited to Winter deployment.txt")
+    expect(composer(page)).to_have_value("")
+    page.goto(thread)
+    expect(page.locator("#recall-filter")).to_contain_text("Recall limited to Winter deployment.txt")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin_thread, turn
+from tests.e2e.conftest import KEY, begin_thread, turn, wait_for_answer
 
 BUOYS = """# Uplink backoff
 
@@ -54,7 +54,7 @@ def test_a_dropped_file_is_read_recalled_and_cited_and_its_source_leads_to_the_p
 
     endpoint.script(KEY, answer="It stays silent until midnight [1]. That is final [8].")
     begin_thread(page, "When does the buoy give up dialling for the day?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     prompt = endpoint.requests(KEY)[-1]["messages"][-1]["content"]
     assert 'source="Uplink backoff.md"' in prompt
     assert "After forty attempts" in prompt

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin_thread, send_message, tab_to, turn
+from tests.e2e.conftest import begin_thread, send_message, tab_to, turn, wait_for_answer
 from tests.groups import make_group
 from tests.server import wait_for
 
@@ -17,7 +17,9 @@ MEMBER_PAGES = [
     "/stats",
     "/settings",
     "/instructions",
+    "/prompts",
     "/settings/password",
+    "/settings/export",
     "/settings/leave",
 ]
 # Returns whether the focused element or an ancestor is rendered differently without focus.
@@ -55,7 +57,7 @@ ADMIN_PAGES = [
 def test_no_page_scrolls_sideways_at_any_width(cato, administrator, visit, width, scheme):
     page = visit(administrator, "/", viewport={"width": width, "height": 800}, color_scheme=scheme)
     thread = begin_thread(page, "A word that is rather long: " + "Donaudampfschifffahrtsgesellschaft" * 4)
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     group = make_group(cato, administrator)
     for path in [thread, *MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{group}"]:
         page.goto(path)
@@ -109,7 +111,7 @@ def test_search_by_keyboard_opens_the_turn(alice, visit):
 def test_every_focusable_element_shows_its_focus(administrator, visit):
     page = visit(administrator, "/")
     thread = begin_thread(page, "Hello")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     for path in [thread, "/search?q=hello", "/settings", *ADMIN_PAGES]:
         page.goto(path)
         for _ in range(25):
@@ -120,7 +122,7 @@ def test_every_focusable_element_shows_its_focus(administrator, visit):
 def test_a_command_shows_its_card_and_an_invalid_one_keeps_the_text(alice, visit):
     page = visit(alice, "/")
     begin_thread(page, "Hello")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
 
     send_message(page, "/vstats")
     expect(page.locator(".card")).to_contain_text("Only you see this")

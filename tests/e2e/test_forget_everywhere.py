@@ -113,3 +113,27 @@ def test_a_page_that_is_open_loses_the_text_at_once(alice, endpoint, visit):
     expect(turn(other, 0)).not_to_contain_text("31 euros")
     # The receipt is for the page of the person who did it, and comes with a reload.
     expect(other.locator(".receipt")).to_have_count(0)
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_the_text_fades_out_and_its_box_keeps_the_height(alice, endpoint, visit, motion):
+    endpoint.script(KEY, answer="Noted: 31 euros.")
+    page = visit(alice)
+    path = begin_with_secret(page)
+    other = visit(alice, path, reduced_motion=motion)
+    message = turn(other, 0).locator("> .turn__message")
+    height = message.bounding_box()["height"]
+    other.evaluate("""() => document.addEventListener("htmx:oobAfterSwap", ({ detail: { target } }) => {
+        const fading = document.querySelector(".turn__fading");
+        if (!target.matches(".turn")) return;
+        const { animationDuration } = fading ? getComputedStyle(fading) : {};
+        document.body.dataset.fade = fading ? `${fading.textContent.includes("31")} ${animationDuration}` : "none";
+    })""")
+    open_dialog(page)
+    page.locator("#dialog").get_by_role("button", name="Forget everywhere").click()
+
+    expect(turn(other, 0)).to_contain_text("Text deleted.")
+    assert other.evaluate("document.body.dataset.fade") == ("none" if motion == "reduce" else "true 0.32s")
+    expect(other.locator(".turn__fading")).to_have_count(0)
+    expect(other.locator("#main")).not_to_contain_text("31 euros")
+    assert message.bounding_box()["height"] >= height

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin_thread, send_message, tab_to, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, tab_to, turn, wait_for_answer
 
 SENTENCE = "Antworte mir ab jetzt bitte immer in höchstens drei Sätzen."
 
@@ -91,7 +91,7 @@ def test_an_instruction_is_turned_off_in_one_thread(visit, alice, endpoint):
     expect(page.get_by_role("switch")).to_be_checked()
     page.goto("/")
     begin_thread(page, "How far is it to Kiel?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     panel = turn(page).locator(".applied-instructions")
     panel.locator("summary").click()
     panel.get_by_role("button", name="Turn off in this thread").click()

@@ -10,13 +10,14 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests import server
-from tests.e2e.conftest import begin_thread, turn
+from tests.e2e.conftest import begin_thread, turn, wait_for_answer
+from tests.e2e.test_accessibility import overflowing, violations
 from tests.fake_endpoint import FakeEndpoint
 from tests.server import wait_for
 
 PAGES = [
     "/", "/search?q=Leiter", "/documents", "/threads", "/import", "/stats", "/settings", "/settings/password",
-    "/instructions", "/settings/leave", "/settings/model", "/admin/people", "/admin/groups", "/admin/exchanges", "/admin/jobs",
+    "/instructions", "/prompts", "/settings/leave", "/settings/model", "/admin/people", "/admin/groups", "/admin/exchanges", "/admin/jobs",
 ]  # fmt: skip
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 RIGHT_EDGE = "document.querySelector('.sidebar').getBoundingClientRect().right"
@@ -62,6 +63,32 @@ def test_no_german_page_scrolls_sideways(ada, visit, width):
         assert page.evaluate(SIDEWAYS) <= 0, path
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_german_page_has_violations_on_a_narrow_screen(ada, visit, theme):
+    size = {"width": 320, "height": 640}
+    page = visit(ada, "/", viewport=size, color_scheme=theme, reduced_motion="reduce")
+    begin_german_thread(page)
+    found = violations(page)
+    for opener, opened in (
+        (turn(page).locator(".menu > summary"), turn(page).locator(".menu__list")),
+        (page.locator("button[popovertarget='model-picker']"), page.locator("#model-list")),
+        (page.locator(".topbar .menu > summary"), page.locator(".topbar .menu__list")),
+    ):
+        opener.click()
+        expect(opened).to_be_visible()
+        # A button that the list covers in part would be too small.
+        found += [each for each in violations(page) if " target-size:" not in each] + overflowing(page)
+        page.keyboard.press("Escape")
+    turn(page).locator(".menu > summary").click()
+    turn(page).locator(".menu__danger").click()
+    expect(page.locator("#dialog .button--danger:enabled")).to_be_visible()
+    found += violations(page, is_covered=True) + overflowing(page)
+    for path in PAGES:
+        page.goto(path)
+        found += violations(page) + overflowing(page)
+    assert not found, "\n".join(found)
+
+
 def test_times_are_localised_in_german_and_english(ada, administrator, visit):
     german = visit(ada, "/", locale="en-US", timezone_id="Europe/Berlin")
     begin_german_thread(german)
@@ -86,7 +113,7 @@ def test_a_right_to_left_page_has_its_sidebar_on_the_right_and_fits(administrato
     page.add_init_script("new MutationObserver(() => document.documentElement?.setAttribute('dir', 'rtl'))"
                          ".observe(document, { childList: true })")  # fmt: skip
     thread = begin_thread(page, "Where is the ladder?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     for path in [thread, "/search?q=ladder", "/documents", "/settings", "/admin/exchanges"]:
         page.goto(path)
         expect(page.locator("html[dir=rtl]")).to_have_count(1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin_thread, turn
+from tests.e2e.conftest import begin_thread, turn, wait_for_answer
 
 
 def test_ctrl_k_finds_a_thread_and_enter_opens_it(visit, alice):
     page = visit(alice)
     path = begin_thread(page, "Where does the red boat lie in winter?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     page.goto("/stats")
 
     page.keyboard.press("Control+k")
@@ -53,7 +53,7 @@ def test_the_list_names_the_shortcuts_of_this_page_and_they_work(visit, alice, e
     page.goto("/")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     second = begin_thread(page, "The second thread")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     page.keyboard.press("Alt+ArrowDown")
     page.wait_for_url(f"**{first}")
     page.keyboard.press("Alt+ArrowUp")
@@ -77,7 +77,7 @@ def test_the_list_names_the_shortcuts_of_this_page_and_they_work(visit, alice, e
 def test_a_draft_survives_a_reload_in_its_own_thread(visit, alice):
     page = visit(alice)
     path = begin_thread(page, "Hello")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     box = page.get_by_label("Message", exact=True)
     box.press_sequentially("half a thought")
     page.reload()

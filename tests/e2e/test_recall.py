@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin_thread, send_message, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
 
 
 @pytest.fixture
@@ -37,13 +37,42 @@ def test_an_exchange_is_recalled_in_another_thread_with_explanation_and_source(v
     item.locator(".recall-item__why > summary").click()
     expect(item.locator(".similarity")).to_have_text(re.compile(r"Similarity\s*\.\d\d"))
     expect(item.locator(".recall-item__source")).to_contain_text("You said in The greenhouse key")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     expect(item.locator(".recall-item__text")).to_be_visible()  # the end of the answer did not close it
+    expect(item.locator(".recall-item__text strong")).to_have_text("behind the clock")
+    expect(item.locator(".recall-item__unfold")).to_have_count(0)
 
     item.get_by_role("link", name="Open thread").click()
     page.wait_for_url(re.compile(re.escape(path) + "#turn-"))
     expect(page.locator("article.turn:target")).to_contain_text("The greenhouse key hangs behind the clock")
     expect(page.locator("article.turn:target")).to_be_in_viewport()
+
+
+def test_a_long_passage_is_rendered_and_folded(visit, alice, endpoint):
+    steps = "\n".join(f"- step {number}" for number in range(1, 13))
+    endpoint.script(KEY, answer=f"## Winter\n\n{steps}\n\n| part | size |\n|---|---|\n| hose | 12 mm |\n\n<b>raw</b>")
+    page = visit(alice)
+    begin_thread(page, "Here is how we drain the greenhouse pump before the frost.")
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
+    endpoint.script(KEY, answer="As written down.")
+    page.goto("/")
+    begin_thread(page, "How do we drain the greenhouse pump?")
+    panel = turn(page).locator(".recall__panel")
+    expect(panel.locator(".recall__count")).to_have_text("1 recalled, none cited")
+    panel.locator("> summary").click()
+    item = panel.locator(".recall-item")
+    item.locator("summary").first.click()
+    text = item.locator(".recall-item__text")
+    expect(text.locator("h2")).to_have_text("Winter")
+    expect(text.locator("li")).to_have_count(12)
+    expect(text.locator("td").first).to_have_text("hose")
+    expect(text).to_contain_text("<b>raw</b>")
+    assert text.bounding_box()["height"] == 132
+    item.get_by_text("Show all").click()
+    expect(item.get_by_text("Show less")).to_be_visible()
+    assert text.bounding_box()["height"] > 300
+    item.get_by_text("Show less").click()
+    assert text.bounding_box()["height"] == 132
 
 
 def test_forgetting_from_the_panel_is_confirmed_once_and_shown_in_other_browsers_at_once(
@@ -77,7 +106,7 @@ def test_forgetting_from_the_panel_is_confirmed_once_and_shown_in_other_browsers
     expect(first.locator(".recall__forgotten")).to_contain_text("by you, today")
 
     send_message(page, "Where is the key of the glass house?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     expect(turn(page).locator(".recall-item .recall-item__excerpt")).to_have_text([re.compile("opens the glass house")])
 
 
@@ -94,14 +123,14 @@ def test_a_thread_that_is_not_remembered_is_marked(visit, alice, remembered_mess
 
     send_message(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page).locator(".recall__count")).to_have_text("1 recalled")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     expect(turn(page).locator(".turn__memory--remembered")).to_have_count(0)
 
 
 def test_each_person_chooses_how_recall_is_shown(visit, alice, remembered_message):
     page = visit(alice)
     path = begin_thread(page, "Where do we keep the thing that opens the glass house?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
 
     for mode, count, is_open in (("on", 1, True), ("off", 0, False), ("summary", 1, False)):
         send_message(page, f"/showcontext {mode}")

@@ -72,6 +72,28 @@ def test_hits_are_selected_and_opened_with_keys_and_back_returns_to_the_same_one
     expect(page.get_by_label("Space", exact=True)).to_be_focused()
 
 
+def test_c_asks_about_the_selected_hit_in_a_new_thread(visit, cato, alice, notes):
+    page = visit(alice, "/search?q=antenna")
+    hits(page).nth(1).focus()
+    asked = hits(page).nth(1).get_attribute("id").removeprefix("hit-").replace("-", "")
+    page.keyboard.press("c")
+    expect(page.get_by_text("Pinned for you.")).to_be_visible()
+    assert page.url == f"{alice.url}/"
+    assert cato.sql("SELECT exchange_id, kind FROM memory_feedback") == [(asked, "pinned")]
+    page.goto("/search?q=antenna")
+    query = page.locator("#query")
+    query.press("End")
+    query.press_sequentially("c/")
+    expect(query).to_have_value("antennac/")
+
+
+def test_a_hit_is_asked_about_without_scripts(visit, alice, notes):
+    page = visit(alice, "/search?q=antenna", java_script_enabled=False)
+    page.get_by_role("button", name="Ask about this").first.click()
+    expect(page.get_by_text("Pinned for you.")).to_be_visible()
+    expect(page.get_by_label("Message", exact=True)).to_be_visible()
+
+
 def test_the_order_is_changed_without_scripts(visit, alice, notes):
     page = visit(alice, "/search?q=antenna", java_script_enabled=False)
     page.get_by_role("link", name="Oldest").click()

@@ -9,7 +9,8 @@ import zipfile
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import KEY, begin_thread, row_count, send_message, turn
+from tests.e2e.conftest import KEY, begin_thread, row_count, send_message, turn, wait_for_answer
+from tests.groups import make_group
 from tests.server import PASSWORD, wait_for
 
 # Replaces the browser's notifications, which are outside the page: records them and answers with `permission`.
@@ -47,7 +48,7 @@ def choose_density(page, name: str) -> None:
 def test_compact_density_takes_less_space_and_stays_legible(alice, visit):
     page = visit(alice, "/")
     thread = begin_thread(page, "Hello")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     measured = {}
     for density in ("Comfortable", "Compact"):
         choose_density(page, density)
@@ -103,7 +104,7 @@ def test_new_threads_use_the_model_chosen_from_the_endpoints_list(alice, visit, 
 
     page.goto("/")
     thread = begin_thread(page, "Which one are you?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     assert cato.sql("SELECT model FROM chat_thread WHERE id = ?", thread.removeprefix("/t/").replace("-", "")) == [
         ("fake-large",)
     ]
@@ -117,13 +118,13 @@ def test_a_finished_answer_on_a_hidden_page_notifies_with_the_threads_title_only
     expect(page.locator("#notification-settings")).to_contain_text("On.")
     page.goto("/")
     begin_thread(page, "When is the greenhouse painted?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     title = page.title()
     assert page.evaluate("shown") == [], "who is here sees the answer"
 
     page.evaluate(LEAVE)
     send_message(page, "And the shed?")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     expect(page).to_have_title(f"● {title}")
     (notification,) = page.evaluate("shown")
     assert notification["title"] == page.locator(".topbar__title").inner_text()
@@ -133,7 +134,7 @@ def test_a_finished_answer_on_a_hidden_page_notifies_with_the_threads_title_only
     expect(page).to_have_title(title)
     send_message(page, "And the house?")
     expect(page.locator("article.turn")).to_have_count(3)
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     assert len(page.evaluate("shown")) == 1
 
 
@@ -142,7 +143,7 @@ def test_without_notifications_only_the_page_title_is_marked(alice, visit):
     with_notifications(page, "granted")
     page.evaluate("sessionStorage.setItem('permission', 'granted')")
     begin_thread(page, "Hello")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     title = page.title()
 
     page.evaluate(LEAVE)
@@ -183,13 +184,16 @@ def test_a_browser_without_notifications_gets_an_explanation(alice, visit):
     expect(page.locator("#notification-state")).to_contain_text("https pages only")
 
 
-def test_one_button_downloads_the_complete_export(alice, visit, tmp_path):
+def test_the_export_is_prepared_and_downloaded(alice, visit, tmp_path):
     page = visit(alice, "/")
     begin_thread(page, "The greenhouse is painted in May.")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
     page.goto("/settings")
+    page.get_by_role("link", name="Export", exact=True).click()
+    page.get_by_role("button", name="Export everything").click()
+    expect(page.locator("#export-announcement")).to_contain_text("Ready: ")
     with page.expect_download() as coming:
-        page.get_by_role("button", name="Download everything").click()
+        page.get_by_role("link", name="Download", exact=True).click()
     assert re.fullmatch(r"cato-\d{4}-\d\d-\d\d\.zip", coming.value.suggested_filename)
     coming.value.save_as(tmp_path / "all.zip")
 
@@ -247,3 +251,33 @@ def test_account_deletion_ends_with_a_receipt_that_completes_on_its_own(cato, ad
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("Wrong email or password.")
+
+
+def test_actions_in_rows_are_large_enough_for_a_finger(cato, alice, administrator, visit):
+    make_group(cato, administrator, alice)
+    thread = alice.send_message("Hello")
+    wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
+    alice.create_token()
+    text = b"".join(b"# Part %d\n\n%s\n\n" % (n, b"A sentence of the plan. " * 30) for n in range(3))
+    administrator.post("/documents", files={"files": ("plan.md", text)})
+    wait_for(lambda: "passages</span>" in administrator.get("/admin/exchanges").text, "the document to be listed")
+    pressed = ".table td :is(a, button, summary), .member-list :is(a, button)"
+    measured = 0
+    for person, paths in (
+        (administrator, ("/admin/people", "/admin/groups", "/admin/exchanges", "/admin/documents", "/admin/jobs")),
+        (administrator, ("/admin/audit", "/admin/operations", "/documents", "/settings")),
+        (alice, ("/settings",)),
+    ):
+        page = visit(person, "/", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+        for path in paths:
+            page.goto(path)
+            targets = page.locator(pressed).locator("visible=true")
+            measured += targets.count()
+            low = targets.evaluate_all(
+                "nodes => nodes.filter((n) => n.getBoundingClientRect().height < 44).map((n) => n.outerHTML.slice(0, 200))"
+            )
+            assert low == [], path
+            assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, (
+                path
+            )
+    assert measured > 10

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import begin_thread, turn
+from tests.e2e.conftest import begin_thread, wait_for_answer
 
 DRAFTS = "Object.entries(localStorage).filter(([key]) => key.startsWith('draft ')).map(([, text]) => text)"
 SIGN_IN = re.compile("/sign-in")
@@ -19,7 +19,7 @@ def page(alice, visit) -> Page:
     """Open a thread with a draft in its composer."""
     page = visit(alice, "/")
     begin_thread(page, "Hello")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     page.get_by_label("Message", exact=True).fill(UNSENT)
     assert page.evaluate(DRAFTS) == [UNSENT]
     page.reload()

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin_thread, turn
+from tests.e2e.conftest import KEY, begin_thread, turn, wait_for_answer
 from tests.server import wait_for
 
 MEMORIES = [
@@ -35,7 +35,7 @@ def test_the_summary_is_replaced_and_cited_passages_move_to_the_front_when_the_a
     visit, alice, endpoint, memories
 ):
     page = visit(alice)
-    endpoint.script(KEY, answer="Twice copied [3]. One is behind the clock [1], as [3] says.", token_delay=0.2)
+    endpoint.script(KEY, answer="Twice copied [3]. One is behind the clock [1], as [3] says.", token_delay=0.5)
     path = begin_thread(page, QUESTION)
     summary = turn(page).locator(".recall__panel > summary")
     expect(summary).to_have_text("3 recalled")
@@ -55,7 +55,10 @@ def test_the_summary_is_replaced_and_cited_passages_move_to_the_front_when_the_a
     assert [shown.nth(n).get_attribute("id") for n in range(2)] == [in_prompt[2], in_prompt[0]]
     turn(page).locator(".recall__more > summary").click()
     expect(shown).to_have_count(3)
-    expect(shown.nth(2).locator(".recall-item__number")).to_be_hidden()
+    # It has a number only if the text of another item names it.
+    expect(
+        turn(page).locator(".recall__list--others > :not([data-mentioned]) .recall-item__number:visible")
+    ).to_have_count(0)
     expect(shown.nth(2)).to_contain_text("not cited", use_inner_text=True)
     expect(shown.nth(0)).not_to_contain_text("not cited", use_inner_text=True)
 
@@ -138,9 +141,11 @@ def cited(visit, alice, endpoint, memories):
 
 
 def text_of(citation) -> str:
-    """Return the text of the item to which a citation belongs."""
+    """Return the beginning of the text of the item to which a citation belongs."""
     item = citation.page.locator(f"[id='{(citation.get_attribute('href') or '')[1:]}']")
-    return (item.locator(".recall-item__text").text_content() or "").split("\n")[0]
+    text = (item.locator(".recall-item__text").text_content() or "").strip()
+    assert text
+    return text[:30]
 
 
 def middle(locator) -> float:
@@ -331,7 +336,7 @@ def test_a_card_stays_open_while_its_paragraph_grows(visit, alice, endpoint, mem
     card = turn(page).locator(".source-card")
     text = text_of(citation)
     expect(card).to_contain_text(text)
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     expect(card).to_contain_text(text)
     expect(citation).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("Escape")
@@ -347,4 +352,72 @@ def test_the_source_is_a_sentence_and_the_similarity_is_shown_on_request(cited):
     expect(card.locator(".similarity")).to_be_hidden()
     card.locator(".recall-item__why > summary").click()
     expect(card.locator(".similarity")).to_have_text(re.compile(r"Similarity\s+\.\d\d"))
+    expect(card).to_be_visible()
+
+
+def test_an_expanded_table_shares_the_margin_with_its_summary_and_with_nothing_else(visit, alice, endpoint, memories):
+    columns = "| key | " + " | ".join(f"measure {n}" for n in range(1, 12)) + " |\n" + "|-" * 12 + "|\n"
+    endpoint.script(KEY, answer=f"{columns}| clock |{' 1.100 mm |' * 11}\n\nOne is behind the clock [1].")
+    page = visit(alice, viewport={"width": 1280, "height": 800})
+    begin_thread(page, QUESTION)
+    wait_for_answer(page)
+    expand = turn(page).get_by_role("button", name="Expand")
+    expand.click()
+    expect(expand).to_have_attribute("aria-expanded", "true")
+    summary = turn(page).locator(".recall__panel > summary").bounding_box()
+    assert summary["y"] + summary["height"] <= turn(page).locator(".answer__table").first.bounding_box()["y"]
+
+    citation = turn(page).locator("a.citation")
+    citation.click()
+    expect(page.locator(".source-card")).to_be_visible()
+    expect(expand).to_have_attribute("aria-expanded", "false")
+    expand.click()
+    expect(page.locator(".source-card")).to_have_count(0)
+    expect(expand).to_have_attribute("aria-expanded", "true")
+    expect(expand).to_be_focused()
+    turn(page).locator(".recall__panel > summary").click()
+    expect(expand).to_have_attribute("aria-expanded", "false")
+
+
+def test_an_open_item_says_its_rank_and_its_uses_and_what_is_done_is_announced(cited):
+    page = cited()
+    with page.expect_request("**/recalled"):
+        turn(page).locator(".recall__panel > summary").click()
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    item = turn(page).locator(".recall-item").first
+    expect(item.locator(".recall-item__uses")).to_be_hidden()
+    assert not any("/uses" in url for url in requests)
+    item.locator("summary").first.click()
+    expect(item.locator(".recall-item__uses")).to_have_text("Used in 1 answer")
+    item.locator(".recall-item__why > summary").click()
+    expect(item.locator(".similarity")).to_have_text(re.compile(r"Similarity\s+\.\d\d, rank [123] of 3 recalled"))
+    item.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.locator("#live-region")).to_have_text("Pinned for you.")
+    item.get_by_role("button", name="Not relevant").click()
+    expect(page.locator("#live-region")).to_have_text("Not relevant: not recalled for you.")
+    expect(item.get_by_role("button", name="Undo")).to_be_focused()
+
+
+def test_the_citation_of_a_superseded_message_is_marked_at_once(visit, alice, endpoint):
+    endpoint.script(KEY, answer="Noted.")
+    for message in (
+        "The door code of the bike cellar is 4471.",
+        "The boiler was serviced.",
+        "They changed the code of the bike cellar, it is 9025.",
+    ):
+        thread = alice.send_message(message)
+        wait_for(lambda thread=thread: "Remembered</span>" in alice.thread_page(thread), "the message to be remembered")
+    endpoint.script(KEY, answer="It was [2], now [1].")
+    page = visit(alice, f"/t/{alice.send_message('What is the code of the bike cellar?')}")
+    wait_for_answer(page)
+    earlier = turn(page).locator("a.citation[data-source='2']")
+    page.get_by_role("link", name="Source 2").click()
+    card = page.locator(".source-card")
+    card.get_by_role("button", name="Superseded").click()
+    expect(earlier).to_have_class("citation citation--superseded")
+    expect(earlier).to_have_attribute("aria-label", re.compile(r"Source 2, superseded \w+ \w+"))
+    expect(earlier).to_have_attribute("aria-expanded", "true")
+    card.get_by_role("button", name="Undo").click()
+    expect(earlier).to_have_class("citation")
     expect(card).to_be_visible()

@@ -9,7 +9,7 @@ import time
 
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from tests.e2e.conftest import KEY, begin_thread, send_message, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
 from tests.e2e.tcp_relay import relay_to
 from tests.server import wait_for
 
@@ -60,7 +60,7 @@ def test_markdown_and_code_are_rendered_while_the_answer_streams(visit, alice, e
     expect(turn(page).locator(".answer__blocks .highlight span").first).to_be_visible()
     expect(turn(page).locator(".answer__streaming--live")).to_be_visible()
     expect(page.get_by_role("button", name="Stop the answer")).to_be_visible()
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     expect(turn(page).locator(".answer__blocks > .answer__block")).to_have_count(6)
     expect(turn(page).locator(".answer__blocks td.answer__cell--end").first).to_have_text("12")
     expect(turn(page).locator(".answer__streaming")).to_be_empty()
@@ -115,7 +115,7 @@ def test_a_page_whose_sync_request_precedes_its_message_still_shows_the_complete
 
     page.goto("/")
     path = begin_thread(page, "Hello")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     page.route_web_socket("**/ws/**", on_a_slow_line)
     page.goto(path)
     wait_for(lambda: page.title() and delayed, "the page to have told what it has")
@@ -147,7 +147,8 @@ def test_a_selection_in_a_finished_paragraph_survives_streaming(visit, alice, en
 
 
 def test_a_frame_restyles_only_new_elements_however_long_the_answer_is(visit, alice, endpoint):
-    paragraphs = "\n\n".join(f"Paragraph {number} says a little." for number in range(150))
+    # It goes on for a while after the last one that is measured: its end restyles other parts of the page.
+    paragraphs = "\n\n".join(f"Paragraph {number} says a little." for number in range(200))
     endpoint.script(KEY, answer=f"# All of it\n\n{paragraphs}", token_delay=0.01)
     page = visit(alice)
     begin_thread(page, "Tell me everything")
@@ -174,15 +175,18 @@ def restyled_elements(page: Page, first: int, last: int) -> float:
 
 
 def test_a_message_sent_during_an_answer_appears_once_and_is_answered_next(visit, alice, endpoint):
-    endpoint.script(KEY, answer="Slowly but surely I answer this one.", token_delay=0.15)
+    endpoint.script(KEY, answer="Slowly but surely I answer this one.", token_delay=0.5)
     page = visit(alice)
     begin_thread(page, "First")
     send_message(page, "Second")
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
     expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Queued until the previous answer ends")
+    expect(turn(page, 1)).to_be_hidden()
+    expect(page.locator(".queue__text")).to_have_text("Second")
 
     for number in (0, 1):
         expect(turn(page, number).locator(".answer__blocks")).to_have_text("Slowly but surely I answer this one.")
+        expect(turn(page, number)).to_be_visible()
     expect(page.locator("article.turn")).to_have_count(2)
 
 

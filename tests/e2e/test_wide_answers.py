@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.conftest import KEY, begin_thread, tab_to, turn
+from tests.e2e.conftest import KEY, begin_thread, tab_to, turn, wait_for_answer
 from tests.e2e.test_streaming import DRAWN
 
 FORMULAS = (
@@ -43,7 +43,7 @@ def test_formulas_and_long_words_stay_in_their_line(visit, alice, endpoint):
     for width in (390, 1280):
         page = visit(alice, "/", viewport={"width": width, "height": 900})
         begin_thread(page, "Show me everything that is wide")
-        expect(turn(page).locator(".turn__actions")).to_be_visible()
+        wait_for_answer(page)
         assert_fits(page)
         page.reload()
         expect(turn(page).locator("math").first).to_be_visible()
@@ -54,7 +54,7 @@ def test_a_small_formula_is_inline_and_does_not_scroll(visit, alice, endpoint):
     endpoint.script(KEY, answer=r"So $\frac{a}{b}$, $\sqrt{x^2}$, $\hat{x}$, $\sum_{i=1}^n i$ and $x_1$ it is.")
     page = visit(alice)
     begin_thread(page, "Some formulas")
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     scrolling, offset = page.evaluate(
         """() => {
           const boxes = [...document.querySelectorAll(".answer__inline-math")];
@@ -84,7 +84,7 @@ def test_a_long_open_block_is_sent_in_segments_and_ends_like_the_reloaded_page(v
     page = visit(alice)
     begin_thread(page, "A long listing")
     expect(turn(page).locator(".answer__segments > pre").nth(1)).to_be_visible()
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     expect(turn(page).locator(".answer__segments")).to_be_empty()
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     live = page.evaluate(DRAWN)
@@ -97,7 +97,7 @@ def test_a_long_message_is_folded_until_it_is_asked_for_or_linked_to(visit, alic
     endpoint.script(KEY, answer="Twenty lines.")
     page = visit(alice)
     path = begin_thread(page, "\n".join(f"line {number}" for number in range(1, 21)))
-    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     page.goto(path)
     text = turn(page).locator(".turn__message-text")
     assert_folded(text)
@@ -123,3 +123,64 @@ def assert_folded(text: Locator) -> None:
 def assert_whole(text: Locator) -> None:
     expect(text).to_have_css("overflow-y", "visible")
     assert text.evaluate("node => node.clientHeight >= node.scrollHeight")
+
+
+WIDE_TABLE = "| part | " + " | ".join(f"measure {n}" for n in range(1, 12)) + " |\n" + "|-" * 12 + "|\n"
+ROWS = "".join(f"| lid {row} |" + f" {row}.{row}00 mm |" * 11 + "\n" for row in range(1, 4))
+
+
+def test_a_wide_table_is_copied_and_expanded(visit, alice, endpoint):
+    endpoint.script(KEY, answer=f"First:\n\n{WIDE_TABLE}{ROWS}\n| a | b |\n|-|-|\n| small | one |\n\nThat is it.")
+    page = visit(alice, viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"])
+    path = begin_thread(page, "Show the measures")
+    wait_for_answer(page)
+    expand = turn(page).get_by_role("button", name="Expand")
+    expect(expand).to_have_count(1)
+    page.goto(path)
+    region = turn(page).get_by_role("group", name="Table, 12 columns")
+    expect(expand).to_have_count(1)
+    narrow = region.bounding_box()["width"]
+    expand.press("Enter")
+    expect(expand).to_have_attribute("aria-expanded", "true")
+    assert region.bounding_box()["width"] > narrow + 250
+    assert_fits(page)
+    expand.click()
+    expect(expand).to_have_attribute("aria-expanded", "false")
+    assert region.bounding_box()["width"] == narrow
+
+    turn(page).locator("[data-copy=table]").click()
+    expect(page.get_by_text("Copied", exact=True)).to_be_visible()
+    html, text = page.evaluate(
+        """async () => {
+          const [item] = await navigator.clipboard.read();
+          const read = async (type) => (await item.getType(type)).text();
+          return [await read("text/html"), await read("text/plain")];
+        }"""
+    )
+    lines = text.split("\n")
+    assert lines[0].split("\t")[:2] == ["part", "measure 1"]
+    assert lines[1].split("\t")[:2] == ["lid 1", "1.100 mm"]
+    assert len(lines) == 4
+    assert html.count("<tr") == 4
+    turn(page).get_by_role("button", name="Copy the answer").click()
+    assert "Expand" not in page.evaluate("navigator.clipboard.readText()")
+
+    for width in (800, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        expect(turn(page).locator("[data-copy=table]")).to_be_visible()
+        expect(expand).to_be_hidden()
+
+
+def test_a_long_table_has_its_controls_once_and_is_copied_whole(visit, alice, endpoint):
+    rows = "".join(f"| lid {row} |" + f" {row}.{row}00 mm |" * 11 + "\n" for row in range(1, 121))
+    endpoint.script(KEY, answer=WIDE_TABLE + rows)
+    page = visit(alice, viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"])
+    begin_thread(page, "Show all measures")
+    wait_for_answer(page)
+    assert turn(page).locator(".answer__table[role]").count() > 1
+    copy = turn(page).locator("[data-copy=table]")
+    expect(copy).to_have_count(1)
+    copy.click()
+    expect(page.get_by_text("Copied", exact=True)).to_be_visible()
+    lines = page.evaluate("navigator.clipboard.readText()").split("\n")
+    assert [line.split("\t")[0] for line in lines] == ["part", *(f"lid {row}" for row in range(1, 121))]
