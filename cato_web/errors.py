@@ -21,6 +21,7 @@ from memory.api import (
     NotFoundError,
     RateLimitedError,
     RecordConflictError,
+    StatementConflictError,
     VectorStoreDisabledError,
     VectorStoreUnavailableError,
 )
@@ -37,6 +38,7 @@ ERROR_TABLE: dict[type[Exception], tuple[int, str]] = {
     VectorStoreDisabledError: (409, "disabled"),
     RecordConflictError: (409, "record_conflict"),
     DocumentConflictError: (409, "document_conflict"),
+    StatementConflictError: (409, "statement_conflict"),
     EventsExpiredError: (410, "events_expired"),
     InvalidInputError: (422, "invalid"),
     CatoError: (422, "invalid"),

@@ -43,6 +43,7 @@ from memory.errors import (
     RateLimit,
     RateLimitedError,
     RecordConflictError,
+    StatementConflictError,
     VectorStoreDisabledError,
     VectorStoreUnavailableError,
 )
@@ -90,6 +91,20 @@ from memory.index.reconcile import (
 )
 from memory.index.store import connect_vector_store, ping_vector_store, request_file_cleanup
 from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
+from memory.knowledge import decisions as knowledge_decisions
+from memory.knowledge.acceptance import SourceText, unsupported_part
+from memory.knowledge.nearest import related_statements
+from memory.knowledge.statements import (
+    MAX_STATEMENT_LENGTH,
+    MAX_TOPIC_LENGTH,
+    NewStatement,
+    NewSupport,
+    add_statements,
+    add_support,
+    readable_statements,
+)
+from memory.knowledge.unread import is_due as has_unread_exchanges
+from memory.knowledge.unread import next_clusters, unread_exchanges
 from memory.lexical.marks import TextPart, contains_all_words, marked_excerpt
 from memory.lexical.suggestions import suggest_query
 from memory.maintenance import backfill, count_queued, count_unembedded_imports, embed_queued, sweep
@@ -113,7 +128,11 @@ from memory.models import (
     Record,
     Reveal,
     Space,
+    SpaceKnowledge,
+    Statement,
+    StatementConflict,
     Supersession,
+    Support,
 )
 from memory.retrieval import get_strategy, strategy_names
 from memory.retrieval.attached_context import build_attached_context

@@ -4,6 +4,7 @@ CatoError
 ├── NotFoundError        missing, or not readable by this person; the response is the same for both
 ├── RateLimitedError     more requests within a minute than are allowed
 ├── InvalidInputError    a query, id or argument that cannot be used
+│   ├── StatementConflictError a statement was changed by somebody else
 │   ├── RecordConflictError    a record with this id belongs to another person
 │   └── DocumentConflictError  a document with this name belongs to another person
 ├── EventsExpiredError   events after this position are not kept any more
@@ -75,6 +76,10 @@ class RecordConflictError(InvalidInputError):
 
 class DocumentConflictError(InvalidInputError):
     """Another person owns the document of this name; nothing was written."""
+
+
+class StatementConflictError(InvalidInputError):
+    """Somebody changed the statement since it was shown; nothing was written."""
 
 
 class EventsExpiredError(CatoError):

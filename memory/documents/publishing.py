@@ -12,6 +12,7 @@ from django.utils import timezone
 from memory import jobs
 from memory.events import record_events
 from memory.index import generations
+from memory.knowledge.sources import follow_sources, statements_supported_by
 from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Event, Exchange, Job
 
 Stage = DocumentVersion.Stage
@@ -52,7 +53,9 @@ def _publish(version: DocumentVersion) -> bool:
     old, new_chunks = document.live_version, Chunk.objects.filter(version=version)
     if old is not None:
         unused = Chunk.objects.filter(version=old).exclude(exchange__in=new_chunks.values("exchange"))
-        Exchange.objects.filter(pk__in=unused.values("exchange")).update(is_inactive=True)
+        hidden = Exchange.objects.filter(pk__in=unused.values("exchange"))
+        hidden.update(is_inactive=True)
+        follow_sources(statements_supported_by(hidden))
         DocumentVersion.objects.filter(pk=old.pk).update(stage=Stage.REPLACED)
     _link_chunks_in_order(version)
     now = timezone.now()

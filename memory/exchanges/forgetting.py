@@ -20,10 +20,11 @@ from memory import jobs, signals
 from memory.embeddings import cache
 from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.events import record_events
-from memory.exchanges.lifecycle import requeue_changed
+from memory.exchanges.requeueing import requeue_changed
 from memory.exchanges.supersessions import delete_supersessions
 from memory.index import generations, placement, store
 from memory.index.vectors import all_vector_ids
+from memory.knowledge.sources import delete_statements, drop_sources
 from memory.lexical.indexing import delete_entries
 from memory.models import (
     CachedEmbedding,
@@ -72,6 +73,7 @@ class ErasureReceipt:
     cached: int
     recalls: int
     records: int
+    statements: int
     under_way: int
     failed: int
     in_files: int
@@ -92,15 +94,23 @@ def forget(
     operation whose receipt counts these exchanges.
     """
     forgotten: list[uuid.UUID] = []
+    statements: list[uuid.UUID] = []
     for batch in batched(exchange_ids, _BATCH_SIZE):
-        exchanges = _forget_batch(batch, by, operation, has_events=not as_part_of_a_document)
-        forgotten.extend(exchange.pk for exchange in exchanges)
+        ids, unsupported = _forget_batch(batch, by, operation, has_events=not as_part_of_a_document)
+        forgotten += ids
+        statements += _forget_batch(unsupported, by, operation, has_events=True)[0] if unsupported else []
     if forgotten:
         cache.clear_query_cache()
         jobs.wake_worker_on_commit("erase_forgotten")
-        facts = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
-        transaction.on_commit(lambda: signals.exchanges_forgotten.send(sender=None, **facts))
+        _send_on_commit(forgotten, by=by, by_itself=not as_part_of_a_document and operation is None)
+        _send_on_commit(statements, by=by, by_itself=False)
     return forgotten
+
+
+def _send_on_commit(exchange_ids: list[uuid.UUID], *, by: uuid.UUID, by_itself: bool) -> None:
+    if exchange_ids:
+        facts = {"exchange_ids": exchange_ids, "by": by, "by_itself": by_itself}
+        transaction.on_commit(lambda: signals.exchanges_forgotten.send(sender=None, **facts))
 
 
 def erase_forgotten(limit: int = 10_000) -> int:
@@ -162,7 +172,7 @@ def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
 
 
 # Keys of the counts in a tombstone's metadata.
-_RECEIPT_KEYS = ("vectors", "words", "cached", "recalls", "records")
+_RECEIPT_KEYS = ("vectors", "words", "cached", "recalls", "records", "statements")
 
 
 def _removed_counts(metadata: Mapping[str, Any]) -> dict[str, int]:
@@ -172,14 +182,18 @@ def _removed_counts(metadata: Mapping[str, Any]) -> dict[str, int]:
 
 def _forget_batch(
     exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: Operation | None, *, has_events: bool
-) -> list[Exchange]:
+) -> tuple[list[uuid.UUID], list[uuid.UUID]]:
+    """Forget the exchanges; return their ids, and those of the statements to be forgotten with them."""
     now = timezone.now()
     exchanges = list(Exchange.objects.select_for_update().filter(id__in=exchange_ids, forgotten_at=None))
     ids = [exchange.pk for exchange in exchanges]
+    delete_statements(ids)
+    unsupported = drop_sources(ids)
     removed = {
         "words": _count_by_exchange(LexicalEntry.objects.filter(exchange_id__in=ids)),
         "recalls": _count_by_exchange(RecallLogEntry.objects.filter(exchange_id__in=ids)),
         "records": _count_by_exchange(Record.objects.filter(exchange_id__in=ids)),
+        "statements": {source: len(statements) for source, statements in unsupported.items()},
     }
     for exchange in exchanges:
         exchange.forgotten_at, exchange.forgotten_by_id, exchange.forgotten_by_operation = now, by, operation
@@ -204,7 +218,7 @@ def _forget_batch(
         records = removed["records"]
         record_events(Event.Kind.EXCHANGE_FORGOTTEN, [e for e in exchanges if e.pk not in records])
         record_events(Event.Kind.RECORD_FORGOTTEN, [e for e in exchanges if e.pk in records])
-    return exchanges
+    return ids, [statement for statements in unsupported.values() for statement in statements]
 
 
 def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:

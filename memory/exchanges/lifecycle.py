@@ -9,17 +9,19 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Model
+from django.db.models import Model
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import jobs
-from memory.embeddings import cache
 from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.events import record_events
+from memory.exchanges.forgetting import forget
 from memory.exchanges.metadata import add_metadata_values, save_metadata_values, validate_metadata
+from memory.exchanges.requeueing import requeue_changed
 from memory.index.generations import writable_generations
 from memory.index.parts import embedding_hash
+from memory.knowledge.sources import follow_sources, sources_changed, statements_supported_by
 from memory.lexical.indexing import index_terms
 from memory.models import EmbeddingJob, Event, Exchange, IndexGeneration, Space
 from memory.text import clean_text
@@ -132,6 +134,7 @@ def update_exchange(
     save_metadata_values([exchange])
     requeue_changed([exchange.pk], force=has_new_metadata)
     requeue_changed(exchange.following.values_list("pk", flat=True))
+    forget(sources_changed(exchange), by=exchange.owner_id)
     is_record = hasattr(exchange, "record")
     record_events(Event.Kind.RECORD_CHANGED if is_record else Event.Kind.EXCHANGE_CHANGED, [exchange])
     exchange.refresh_from_db()
@@ -147,25 +150,6 @@ def set_metadata(exchange: Exchange, metadata: Metadata) -> Exchange:
     return update_exchange(
         locked, user_message=locked.user_message, assistant_message=locked.assistant_message, metadata=metadata
     )
-
-
-def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, force: bool = False) -> None:
-    """Queue the exchanges whose text or context has changed since they were embedded, under a new version number.
-
-    `force`: queue all of them.
-    """
-    rows = Exchange.objects.select_related("previous").filter(pk__in=list(exchange_ids), forgotten_at=None)
-    changed, outdated = [], []
-    for exchange in rows:
-        digest = embedding_hash(exchange)
-        if force or digest != exchange.content_hash:
-            Exchange.objects.filter(pk=exchange.pk).update(content_hash=digest, version=F("version") + 1)
-            changed.append(exchange.pk)
-            outdated.append(exchange.content_hash)
-    if changed:
-        cache.delete_unreferenced(outdated)
-        jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=changed))
-        jobs.wake_worker_on_commit("index_pending")
 
 
 def _generations() -> list[IndexGeneration]:
@@ -250,4 +234,6 @@ def _set_inactive(exchange_ids: Iterable[uuid.UUID | None], *, is_inactive: bool
         Event.Kind.EXCHANGE_HIDDEN if is_inactive else Event.Kind.EXCHANGE_SHOWN,
         [row for row in rows if row.is_inactive != is_inactive],
     )
-    return changed.update(is_inactive=is_inactive, is_citable=is_citable)
+    count = changed.update(is_inactive=is_inactive, is_citable=is_citable)
+    follow_sources(statements_supported_by(ids))
+    return count

@@ -12,6 +12,8 @@ from memory import jobs, signals
 from memory.documents.uploads import numbered_names
 from memory.errors import InvalidInputError
 from memory.events import record_events
+from memory.exchanges.forgetting import forget
+from memory.knowledge.sources import drop_sources
 from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Event, Exchange, LexicalEntry, Space
 from memory.utils.batching import batched
 
@@ -26,7 +28,7 @@ def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
     moved = list(exchanges.filter(forgotten_at=None).exclude(space=to).only("thread_id", "space_id"))
     record_events(Event.Kind.EXCHANGE_MOVED_OUT, moved)
     record_events(Event.Kind.EXCHANGE_MOVED_IN, moved, space_id=to.pk)
-    return _move(exchanges, to)
+    return _move(exchanges, to, by=by)
 
 
 def is_being_read(document: Document) -> bool:
@@ -57,18 +59,19 @@ def move_document(document: Document, *, to: Space, by: uuid.UUID, is_separate: 
     Document.objects.filter(pk=locked.pk).update(space=to, name=name, source_path="")
     _send_moved_on_commit(by, to, document_id=locked.pk)
     chunks = Chunk.objects.filter(version__document=locked).values("exchange_id")
-    return _move(Exchange.objects.filter(id__in=chunks), to)
+    return _move(Exchange.objects.filter(id__in=chunks), to, by=by)
 
 
 def _send_moved_on_commit(by: uuid.UUID, to: Space, **what: uuid.UUID) -> None:
     transaction.on_commit(lambda: signals.moved.send(sender=None, by=by, to=to, **what))
 
 
-def _move(exchanges: QuerySet[Exchange], to: Space) -> int:
+def _move(exchanges: QuerySet[Exchange], to: Space, *, by: uuid.UUID) -> int:
     ids = list(exchanges.exclude(space=to).values_list("id", flat=True))
     for batch in batched(ids, _BATCH_SIZE):
         Exchange.objects.filter(id__in=batch).update(space=to)
         LexicalEntry.objects.filter(exchange_id__in=batch).update(space=to)
         jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=batch))
+        forget([id for statements in drop_sources(batch).values() for id in statements], by=by)
     jobs.wake_worker_on_commit("index_pending")
     return len(ids)

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from memory.embeddings.base import normalise
 from memory.errors import InvalidInputError, RecordConflictError, VectorStoreDisabledError
 from memory.exchanges.forgetting import forget
-from memory.exchanges.lifecycle import NewExchange, remember_many, requeue_changed, update_exchange
+from memory.exchanges.lifecycle import NewExchange, remember_many, update_exchange
 from memory.exchanges.metadata import Checked, validate_metadata
+from memory.exchanges.requeueing import requeue_changed
 from memory.filters import Filter, all_of, parse_filter, to_sql
 from memory.index import generations
 from memory.models import Event, Exchange, IndexGeneration, Record, Space

@@ -41,6 +41,7 @@ class Exchange(models.Model):
         CLI = "cli"
         IMPORT = "import"
         API = "api"
+        KNOWLEDGE = "knowledge"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     space = models.ForeignKey(Space, on_delete=models.PROTECT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -63,15 +64,31 @@ class DateRange:
 
 def parse_date_range(text: str, now: datetime) -> DateRange | None:
     """Return the first date range named in `text`, or None; a month without a year is the latest that has begun."""
+    for found, _words in _named_dates(text, now):
+        return found
+    if in_year := _ONLY_YEAR.search(text):
+        year = int(in_year["year"])
+        return DateRange(datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
+    return relative_period(text, now)
+
+
+def split_dates(text: str, now: datetime) -> tuple[list[DateRange], str]:
+    """Return all days and months that the text names, and the text without them."""
+    found = []
+    while named := next(_named_dates(text, now), None):
+        date, words = named
+        found.append(date)
+        text = text.replace(words, " ", 1)
+    return found, text
+
+
+def _named_dates(text: str, now: datetime) -> Iterator[tuple[DateRange, str]]:
+    """Yield the dates that the text names, most specific first, each with its words."""
     for pattern in (_ISO, _DOTTED, WIDE_DATE, _DAY_MONTH, _MONTH_DAY, _LAST_MONTH, _MONTH):
         for match in pattern.finditer(text):
             found = _from_parts(match, now)
             if found:
-                return found
-    if in_year := _ONLY_YEAR.search(text):
-        year = int(in_year["year"])
-        return DateRange(datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
-    return _relative(text, now)
+                yield found, match.group()
 
 
 def boost_date_range(candidates: list[Candidate], period: DateRange | None, *, weight: float = 1.0) -> None:
@@ -113,7 +130,8 @@ def _from_parts(match: re.Match[str], now: datetime) -> DateRange | None:
     return DateRange(start, start + timedelta(days=1))
 
 
-def _relative(text: str, now: datetime) -> DateRange | None:
+def relative_period(text: str, now: datetime) -> DateRange | None:
+    """Return the period that a relative expression such as "last week" names in a text written at `now`, or None."""
     if _YESTERDAY.search(text) or WIDE_YESTERDAY.search(text):
         return DateRange(now - timedelta(days=2), now)
     for match in _AGO.finditer(text):

@@ -1,0 +1,1 @@
+"""Knowledge: statements with sources, which are kept up to date and forgotten with them."""

@@ -1,0 +1,98 @@
+"""What happens to statements when their sources are forgotten, moved, changed, hidden or shown again."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from memory.events import record_events
+from memory.models import Event, Exchange, ExtractedExchange, Statement, StatementConflict, Support
+
+
+def drop_sources(exchange_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[uuid.UUID]]:
+    """Remove these exchanges from the sources of statements; return by exchange the statements to forget with it.
+
+    A statement that has lost a source may say more than its other sources do. It is forgotten, and these are read again, so
+    that the next extraction writes it anew. It is kept if one of them contains its text, and a rejected one while it has
+    any source, so that it does not come back. The caller forgets what is returned in the same transaction.
+    """
+    lost = Support.objects.filter(exchange_id__in=exchange_ids)
+    pairs = list(lost.values_list("statement_id", "exchange_id"))
+    ExtractedExchange.objects.filter(exchange_id__in=exchange_ids).delete()
+    if not pairs:
+        return {}
+    lost.delete()
+    statements = Statement.objects.filter(pk__in=[statement for statement, _source in pairs])
+    remaining = _texts_of_sources(statements)
+    gone = {row.pk for row in statements.select_related("exchange") if not _stays(row, remaining.get(row.pk, ()))}
+    unread = Support.objects.filter(statement_id__in=gone).values("exchange_id")
+    ExtractedExchange.objects.filter(exchange_id__in=unread).delete()
+    result: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
+    for statement in sorted(gone):
+        result[next(source for other, source in pairs if other == statement)].append(statement)
+    return dict(result)
+
+
+def sources_changed(exchange: Exchange) -> list[uuid.UUID]:
+    """Have a changed exchange read again, and drop it as a source if it lacks the words that support a statement.
+
+    Return the statements to forget.
+    """
+    ExtractedExchange.objects.filter(exchange=exchange).delete()
+    quotes = Support.objects.filter(exchange=exchange).values_list("quote", flat=True)
+    texts = (exchange.user_message, exchange.assistant_message)
+    if all(any(quote in text for text in texts) for quote in quotes):
+        return []
+    return [id for ids in drop_sources([exchange.pk]).values() for id in ids]
+
+
+def statements_supported_by(exchanges: Collection[uuid.UUID] | QuerySet[Exchange]) -> list[uuid.UUID]:
+    """Return the statements of which one of these exchanges is a source."""
+    supports = Support.objects.filter(exchange__in=exchanges)
+    return list(supports.values_list("statement_id", flat=True).distinct())
+
+
+def follow_sources(statement_ids: Sequence[uuid.UUID]) -> None:
+    """Hide the statements that are rejected or of which no source is findable, and show the others."""
+    if not statement_ids:
+        return
+    with_source = Support.objects.filter(statement__in=statement_ids, exchange__in=Exchange.objects.findable())
+    shown = Statement.objects.filter(pk__in=with_source.values("statement")).exclude(state=Statement.State.REJECTED)
+    exchanges = Exchange.objects.filter(pk__in=statement_ids, forgotten_at=None)
+    _set_inactive(exchanges.filter(pk__in=shown.values("pk")), is_inactive=False)
+    _set_inactive(exchanges.exclude(pk__in=shown.values("pk")), is_inactive=True)
+
+
+def delete_statements(exchange_ids: Collection[uuid.UUID]) -> None:
+    """Delete the statements of these exchanges, which are being forgotten, and end their conflicts."""
+    gone = Statement.objects.filter(pk__in=exchange_ids)
+    conflicts = StatementConflict.objects.filter(Q(one__in=gone) | Q(other__in=gone))
+    partners = {id for pair in conflicts.values_list("one_id", "other_id") for id in pair}
+    gone.delete()
+    in_conflict = StatementConflict.objects.filter(Q(one=OuterRef("pk")) | Q(other=OuterRef("pk")))
+    settled = Statement.objects.filter(pk__in=partners, state=Statement.State.CONFLICTING).exclude(Exists(in_conflict))
+    settled.update(state=Statement.State.CURRENT, state_since=timezone.now(), state_set_by=None)
+
+
+def _set_inactive(exchanges: QuerySet[Exchange], *, is_inactive: bool) -> None:
+    changed = list(exchanges.exclude(is_inactive=is_inactive).only("thread_id", "space_id"))
+    record_events(Event.Kind.EXCHANGE_HIDDEN if is_inactive else Event.Kind.EXCHANGE_SHOWN, changed)
+    Exchange.objects.filter(pk__in=[row.pk for row in changed]).update(is_inactive=is_inactive)
+
+
+def _texts_of_sources(statements: Iterable[Statement]) -> dict[uuid.UUID, list[str]]:
+    rows = Support.objects.filter(statement__in=statements).select_related("exchange")
+    texts: dict[uuid.UUID, list[str]] = defaultdict(list)
+    for row in rows:
+        texts[row.statement_id] += [row.exchange.user_message, row.exchange.assistant_message]
+    return texts
+
+
+def _stays(statement: Statement, remaining: Sequence[str]) -> bool:
+    if statement.state == Statement.State.REJECTED:
+        return bool(remaining)
+    return any(statement.exchange.user_message in text for text in remaining)

@@ -1,0 +1,160 @@
+"""Statements: stored with the exchanges that support them, and found for a reader."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory.errors import NotFoundError
+from memory.exchanges.lifecycle import NewExchange, remember_many
+from memory.knowledge.sources import follow_sources
+from memory.models import Exchange, ExtractedExchange, Space, Statement, Support
+from memory.spaces import access
+
+MAX_STATEMENT_LENGTH = 280  # characters
+MAX_TOPIC_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class NewSupport:
+    """An exchange with the words in it that support a statement, and the version of its text that was read."""
+
+    exchange_id: uuid.UUID
+    quote: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStatement:
+    """A statement that was checked against its sources (`memory.knowledge.acceptance`)."""
+
+    text: str
+    kind: str
+    topic: str
+    supports: Sequence[NewSupport]
+
+
+@transaction.atomic
+def add_statements(space: Space, items: Sequence[NewStatement], *, read: Iterable[NewSupport]) -> list[Statement]:
+    """Store the statements, and mark the exchanges in `read` as extracted; return the statements.
+
+    A statement of which a source was changed, moved, hidden or forgotten since it was read is left out, and so is a text
+    that the space has already, also as rejected. Raises VectorStoreDisabledError.
+    """
+    read = list(read)
+    used = {support.exchange_id for item in items for support in item.supports}
+    wanted = used | {source.exchange_id for source in read}
+    sources = _lock_sources(space, wanted)
+    known = _known_texts(space, [item.text for item in items])
+    accepted = [item for item in items if item.text not in known and _are_unchanged(item.supports, sources)]
+    stored = _store(space, accepted, sources)
+    unchanged = [source for source in read if _are_unchanged([source], sources)]
+    rows = [ExtractedExchange(exchange_id=source.exchange_id) for source in unchanged]
+    ExtractedExchange.objects.bulk_create(rows, ignore_conflicts=True)
+    return stored
+
+
+def add_support(statement: Statement, support: NewSupport) -> bool:
+    """Add a source that repeats the statement; return False if it changed meanwhile or was added before.
+
+    The caller's transaction has locked the statement.
+    """
+    sources = _lock_sources(statement.exchange.space, {support.exchange_id})
+    if not _are_unchanged([support], sources):
+        return False
+    _row, is_new = Support.objects.get_or_create(
+        statement=statement, exchange_id=support.exchange_id, defaults={"quote": support.quote}
+    )
+    if is_new:
+        said_at = sources[support.exchange_id].timestamp
+        statement.first_said_at = min(statement.first_said_at, said_at)
+        statement.last_said_at = max(statement.last_said_at, said_at)
+        statement.save(update_fields=["first_said_at", "last_said_at"])
+        Exchange.objects.filter(pk=statement.pk).update(timestamp=statement.last_said_at)
+        follow_sources([statement.pk])
+    return is_new
+
+
+def readable_statements(person_id: uuid.UUID) -> QuerySet[Statement]:
+    """Return the statements of this person's readable spaces that are neither rejected nor hidden with their sources."""
+    spaces = access.readable_space_ids(person_id)
+    return Statement.objects.filter(exchange__in=Exchange.objects.findable(), exchange__space__in=spaces)
+
+
+def statement_to_change(person_id: uuid.UUID, statement_id: uuid.UUID) -> Statement:
+    """Return the statement with its exchange and space, locked, if this person can read it. Raises NotFoundError."""
+    rows = readable_statements(person_id).select_for_update(of=("self",)).select_related("exchange__space")
+    found = rows.filter(pk=statement_id).first()
+    if found is None:
+        raise NotFoundError(_("Not found."))
+    return found
+
+
+def update_state(statement: Statement, state: Statement.State, *, by: uuid.UUID | None, **fields: object) -> None:
+    """Set the state and other fields of a locked statement, and hide or show its exchange."""
+    changed = {"state": state, "state_since": timezone.now(), "state_set_by_id": by, **fields}
+    Statement.objects.filter(pk=statement.pk).update(revision=F("revision") + 1, **changed)
+    statement.refresh_from_db()
+    follow_sources([statement.pk])
+
+
+def _lock_sources(space: Space, ids: set[uuid.UUID]) -> dict[uuid.UUID, Exchange]:
+    """Return the findable exchanges of the space among `ids`, locked in the order of their ids."""
+    rows = Exchange.objects.findable().select_for_update(of=("self",)).filter(space=space, pk__in=ids)
+    return {row.pk: row for row in rows.order_by("pk")}
+
+
+def _are_unchanged(supports: Iterable[NewSupport], sources: dict[uuid.UUID, Exchange]) -> bool:
+    found = [(support, sources.get(support.exchange_id)) for support in supports]
+    return all(source is not None and source.version == support.version for support, source in found)
+
+
+def _known_texts(space: Space, texts: Iterable[str]) -> set[str]:
+    rows = Exchange.objects.filter(space=space, source=Exchange.Source.KNOWLEDGE, user_message__in=list(texts))
+    return set(rows.values_list("user_message", flat=True))
+
+
+def _store(space: Space, items: Sequence[NewStatement], sources: dict[uuid.UUID, Exchange]) -> list[Statement]:
+    if not items:
+        return []
+    by_date = [
+        sorted((sources[support.exchange_id] for support in item.supports), key=lambda row: row.timestamp)
+        for item in items
+    ]
+    exchanges = remember_many(
+        [
+            NewExchange(
+                space=space,
+                owner_id=said[0].owner_id,
+                user_message=item.text,
+                source=Exchange.Source.KNOWLEDGE,
+                timestamp=said[-1].timestamp,
+            )
+            for item, said in zip(items, by_date, strict=True)
+        ]
+    )
+    now = timezone.now()
+    statements = [
+        Statement(
+            exchange=exchange,
+            kind=item.kind,
+            topic=item.topic,
+            state_since=now,
+            first_said_at=said[0].timestamp,
+            last_said_at=said[-1].timestamp,
+        )
+        for item, exchange, said in zip(items, exchanges, by_date, strict=True)
+    ]
+    Statement.objects.bulk_create(statements)
+    Support.objects.bulk_create(
+        Support(statement=statement, exchange_id=support.exchange_id, quote=support.quote)
+        for statement, item in zip(statements, items, strict=True)
+        for support in item.supports
+    )
+    return statements

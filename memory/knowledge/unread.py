@@ -1,0 +1,92 @@
+"""The exchanges of a space from which no statements were extracted yet, in clusters of similar ones."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import numpy as np
+from django.db.models import Max, QuerySet
+
+from memory.embeddings.base import Vectors
+from memory.index import generations, store
+from memory.index.vectors import vector_ids
+from memory.models import EmbeddingJob, Exchange, IndexGeneration, Job
+from memory.retrieval.levels import level_of
+
+# A space is read when nothing was stored in it for so long, or when so many exchanges are unread.
+QUIET, ENOUGH = timedelta(minutes=5), 40
+# Exchanges that are compared with each other: their number grows with the square, the work of a space only linearly,
+# since later exchanges are compared with the statements that were extracted from earlier ones.
+BATCH_SIZE = 400
+MAX_CLUSTER = 8
+
+
+def unread_exchanges(space_id: uuid.UUID) -> QuerySet[Exchange]:
+    """Return the findable exchanges of the space that are indexed and not read, oldest first, with their owners."""
+    indexed = EmbeddingJob.objects.filter(state=Job.State.DONE, generation=generations.active_generation())
+    rows = Exchange.objects.findable().filter(space_id=space_id, extracted=None, pk__in=indexed.values("exchange_id"))
+    return rows.exclude(source=Exchange.Source.KNOWLEDGE).select_related("owner").order_by("timestamp", "pk")
+
+
+def is_due(space_id: uuid.UUID, now: datetime) -> bool:
+    """Return whether the space has unread exchanges and was quiet, or has enough of them."""
+    unread = unread_exchanges(space_id)
+    newest = unread.aggregate(newest=Max("created_at"))["newest"]
+    return newest is not None and (newest <= now - QUIET or unread[:ENOUGH].count() >= ENOUGH)
+
+
+def next_clusters(space_id: uuid.UUID, *, limit: int = BATCH_SIZE) -> list[list[Exchange]]:
+    """Return the oldest unread exchanges of the space in clusters on one subject, each in order of date.
+
+    Raises VectorStoreUnavailableError and VectorStoreDisabledError.
+    """
+    exchanges = list(unread_exchanges(space_id)[:limit])
+    generation = generations.active_generation()
+    vectors = message_vectors([exchange.pk for exchange in exchanges], generation)
+    known = [exchange for exchange in exchanges if exchange.pk in vectors]
+    if not known:
+        return [[exchange] for exchange in exchanges]
+    cosines = np.stack([vectors[exchange.pk] for exchange in known])
+    same_subject = level_of(generation.provider, generation.model).same_subject
+    groups = cluster(cosines @ cosines.T, same_subject, MAX_CLUSTER)
+    alone = [[exchange] for exchange in exchanges if exchange.pk not in vectors]
+    return [[known[index] for index in group] for group in groups] + alone
+
+
+def cluster(similarities: Vectors, level: float, max_size: int) -> list[list[int]]:
+    """Return groups of indexes, ascending, joined by the pairs of `similarities` (n, n) that reach `level`.
+
+    The most similar pairs are joined first; a group grows to at most `max_size`.
+    """
+    count = len(similarities)
+    group_of = {index: [index] for index in range(count)}
+    first, second = np.nonzero(np.triu(similarities >= level, k=1))
+    order = np.argsort(-similarities[first, second], kind="stable")
+    for one, other in zip(first[order].tolist(), second[order].tolist(), strict=True):
+        here, there = group_of[one], group_of[other]
+        if here is not there and len(here) + len(there) <= max_size:
+            here += there
+            group_of.update(dict.fromkeys(there, here))
+    return [sorted(group) for index, group in group_of.items() if index == min(group)]
+
+
+def message_vectors(exchange_ids: Sequence[uuid.UUID], generation: IndexGeneration) -> dict[uuid.UUID, Vectors]:
+    """Return the normalised vectors (dimension,) of the beginnings of the messages of those that are indexed.
+
+    Raises VectorStoreUnavailableError and VectorStoreDisabledError.
+    """
+    jobs = EmbeddingJob.objects.filter(exchange_id__in=exchange_ids, generation=generation, state=Job.State.DONE)
+    wanted: dict[str, dict[str, uuid.UUID]] = defaultdict(dict)
+    for collection, exchange_id, version, parts in jobs.values_list(
+        "collection__name", "exchange_id", "version", "parts"
+    ):
+        if parts:
+            wanted[collection][vector_ids(exchange_id, version, min(parts, 2))[-1]] = exchange_id
+    found: dict[uuid.UUID, Vectors] = {}
+    for collection, ids in wanted.items():
+        for vector_id, vector in store.vectors(collection, list(ids)).items():
+            found[ids[vector_id]] = np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), dtype=np.float32)
+    return found

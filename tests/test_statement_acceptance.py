@@ -1,0 +1,57 @@
+"""A statement is accepted only if its numbers, dates and names are in its sources."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.conf import settings
+
+from memory.embeddings import get_embedder
+from memory.knowledge.acceptance import SourceText, unsupported_part
+
+RETRIES = "From now on 28 retries a day per buoy when the uplink drops."
+DEADLINE = "We move the deadline to 5 December."
+LID = "Seit wir die Antenne verschoben haben, ist der Deckel 3 mm dünner."
+
+
+def unsupported(statement: str, source: str) -> str:
+    said = SourceText(source, datetime(2025, 11, 12, tzinfo=UTC), "Aisha Bello", "Winter power review")
+    return unsupported_part(statement, [said], get_embedder(settings.CATO.vector_store).log_probabilities)
+
+
+@pytest.mark.parametrize(
+    ("statement", "source"),
+    [
+        ("A buoy makes at most 28 retries a day when the uplink drops.", RETRIES),
+        ("Aisha Bello decided on 12 November 2025 to allow 28 retries.", RETRIES),
+        ("The winter power review allowed 28 retries in November 2025.", RETRIES),
+        ("The deadline was moved to 5 December 2025.", DEADLINE),
+        ("The deadline was moved to December 2025.", DEADLINE),
+        ("Halden signed the contract on 5 November 2025.", "The contract was signed last week by Halden."),
+        ("Der Deckel ist 3 mm dünner, seit die Antenne versetzt wurde.", LID),
+        ("Frau Bergmann liefert das Gehäuse.", "Das Gehäuse kommt von Bergmanns Firma."),
+        ("传感器每天校准两次。", "我们决定传感器每天要校准两次"),
+        ("The budget is 1500 euros.", "Das Budget sind 1.500 Euro."),
+        ("The budget is 2.5 million.", "Das Budget sind 2,5 Millionen."),
+    ],
+)
+def test_what_the_source_says_is_accepted(statement, source):
+    assert unsupported(statement, source) == ""
+
+
+@pytest.mark.parametrize(
+    ("statement", "source", "part"),
+    [
+        ("A buoy makes at most 30 retries a day.", RETRIES, "30"),
+        ("A buoy makes at most 280 retries a day.", RETRIES, "280"),
+        ("Jürgen Weißmann decided on 28 retries.", RETRIES, "Weißmann"),
+        ("The axolotl makes 28 retries a day.", RETRIES, "axolotl"),
+        ("Frau Bergmann liefert das Gehäuse.", "Das Gehäuse kommt von der neuen Firma.", "Bergmann"),
+        ("The deadline was moved to 6 December 2025.", DEADLINE, "6 December 2025"),
+        ("The deadline was moved to 5 December 2027.", DEADLINE, "5 December 2027"),
+        ("传感器每天校准两次。", "今天天气很好, 我们去公园吧", "传感器每天校准两次。"),
+    ],
+)
+def test_what_the_source_does_not_say_is_refused(statement, source, part):
+    assert part in unsupported(statement, source)
