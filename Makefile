@@ -24,7 +24,7 @@ test: $(VENV)/.installed-dev
 test-long: $(VENV)/.installed-dev
 	@CATO_TEST_LONG=1 $(PYTEST) $(shell grep -l IS_LONG tests/test_*.py) $(ARGS)
 
-# With PostgreSQL, Redis, Chroma, two web processes and two workers, without the modules listed in tests/topology.py.
+# With PostgreSQL, Redis, Chroma, two web processes and two workers: the modules listed in tests/topology.py.
 test-services: $(VENV)/.installed-dev
 	@CATO_TEST_TOPOLOGY=services $(PYTEST) --ignore tests/e2e $(ARGS)
 	@CATO_TEST_TOPOLOGY=services $(PYTEST) tests/e2e $(ARGS)

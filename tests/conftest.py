@@ -189,10 +189,10 @@ def notified_people(
 
 # Longest first: one process runs a whole module, and the last process should not wait for a long one.
 LONGEST = (
-    "properties_http", "maintenance", "erasure", "properties", "command_line", "documents", "administration",
-    "backup_commands", "health", "endpoint_faults", "retrieval", "openai_api", "serve", "crash", "degraded",
-    "markup", "older_backup", "route_access", "lexical_search", "conversation", "settings", "lost_access",
-    "diversity", "forgetting",
+    "erasure", "probes", "route_access", "tool_servers", "extraction", "shared_collections", "serve", "backup_commands",
+    "command_line", "retrieval", "language", "permissions", "search_page", "maintenance", "degraded", "chunking", "markup",
+    "mcp", "openai_api", "properties_http", "older_backup", "last_administrator", "evaluation", "backup", "documents",
+    "account_deletion", "bulk_forgetting", "conversation", "statements", "health", "team_history", "endpoint_faults",
 )  # fmt: skip
 
 

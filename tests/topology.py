@@ -21,11 +21,11 @@ REDIS = os.environ.get("CATO_TEST_REDIS", "redis://127.0.0.1:6379")
 
 
 def is_left_out(file: Path) -> bool:
-    """Return whether the topology skips this module."""
+    """Return whether the services topology leaves this module out."""
     if TOPOLOGY == "embedded" or not file.name.startswith("test_"):
         return False
     name = file.stem.removeprefix("test_")
-    return (f"e2e/{name}" if file.parent.name == "e2e" else name) in TOPOLOGY_INDEPENDENT
+    return (f"e2e/{name}" if file.parent.name == "e2e" else name) not in TOPOLOGY_DEPENDENT
 
 
 def free_port() -> int:
@@ -53,13 +53,20 @@ def clean_environment() -> dict[str, str]:
     }
 
 
-# Modules that the services topology skips: they use neither database, Redis nor Chroma, or take long and behave the
-# same on both.
-TOPOLOGY_INDEPENDENT = {
-    "api_schema", "architecture", "chunking", "chroma_cleanup", "cli_server", "command_line", "config", "embeddings",
-    "evaluation", "exports", "frames", "language", "markup", "no_telemetry", "openid", "prompts", "properties_http",
-    "question_sets", "extraction", "reasoning", "serve", "settings", "reasoning_splitter", "shared_store",
-    "e2e/accessibility", "e2e/every_page", "e2e/imports", "e2e/language", "e2e/openid", "e2e/settings",
+# The modules that run with the services, too: they are about statements of SQL, locks and transactions, the vector store,
+# messages between processes, or what several processes do at the same time. All others behave the same on both.
+TOPOLOGY_DEPENDENT = {
+    "access", "account_deletion", "additions", "administration", "api_answers", "attached_documents", "backup", "branches",
+    "bulk_forgetting", "cache_connections", "concurrent_answers", "conversation", "crash", "degraded", "diversity",
+    "document_deletion", "documents", "erasure", "events", "export_jobs", "feedback", "filters", "flush_loop",
+    "forget_everywhere", "forgetting", "forgetting_scope", "forks", "groups", "health", "idempotency", "identical_vectors",
+    "import_jobs", "imports", "indexing", "knowledge", "last_administrator", "leases", "lexical_search", "lost_access",
+    "maintenance", "memory_saving", "memory_searches", "mentions", "migrations", "news", "permissions", "presence",
+    "properties", "properties_http", "queue", "quick_search", "recall", "recall_filter", "records", "retrieval", "reveals",
+    "scale_out", "search_page", "shared_collections", "socket_limits", "spaces", "statements", "stats", "suggestions",
+    "thread_list", "thread_management", "threads", "tool_decisions", "uses",
+    "e2e/attachments", "e2e/documents", "e2e/forget_everywhere", "e2e/memory_in_languages", "e2e/memory_searches",
+    "e2e/recall", "e2e/sources", "e2e/streaming", "e2e/team_threads", "e2e/tool_servers", "e2e/without_index",
 }  # fmt: skip
 
 HOME = Path(tempfile.mkdtemp(prefix=f"cato-tests-{WORKER}-"))
