@@ -73,6 +73,7 @@ BUNDLES = {
         "css/exchange.css",
         "css/filter-bar.css",
         "css/instructions-page.css",
+        "css/knowledge-page.css",
         "css/mentions-page.css",
         "css/notes.css",
         "css/pagination.css",

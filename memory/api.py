@@ -93,7 +93,18 @@ from memory.index.store import connect_vector_store, ping_vector_store, request_
 from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
 from memory.knowledge import decisions as knowledge_decisions
 from memory.knowledge.acceptance import SourceText, unsupported_part
+from memory.knowledge.listing import (
+    StatementFilter,
+    conflicts_of,
+    count_by_topic,
+    count_to_review,
+    load_statements,
+    sources_of,
+    statement_ids,
+    use_counts,
+)
 from memory.knowledge.nearest import related_statements
+from memory.knowledge.sources import source_ids
 from memory.knowledge.statements import (
     MAX_STATEMENT_LENGTH,
     MAX_TOPIC_LENGTH,

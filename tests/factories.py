@@ -22,7 +22,8 @@ from chat.attachments import store_image as receive_image
 from chat.models import Attachment, Thread, ThreadSession, Turn
 from memory import api
 from memory.documents.uploads import UploadResult
-from memory.models import Document, Exchange, Membership, Space
+from memory.knowledge.statements import NewStatement, NewSupport, add_statements
+from memory.models import Document, Exchange, Membership, Space, Statement
 from memory.spaces import access
 
 
@@ -66,6 +67,16 @@ def exchange(
             **fields,
         )
     )
+
+
+def statement(
+    *sources: Exchange, text: str = "A buoy makes at most 28 retries a day.", kind: str = "fact", topic: str = "Uplink"
+) -> Statement:
+    """Store a statement that these exchanges support, each with its whole message."""
+    supports = [NewSupport(source.pk, source.user_message, source.version) for source in sources]
+    new = NewStatement(text=text, kind=kind, topic=topic, supports=supports)
+    (added,) = add_statements(sources[0].space, [new], read=supports)
+    return added
 
 
 def thread(owner: User, *, space: Space | None = None, title: str = "A thread", **fields: Any) -> Thread:

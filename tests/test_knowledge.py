@@ -18,7 +18,7 @@ from memory.knowledge.statements import NewStatement, NewSupport, add_statements
 from memory.knowledge.unread import is_due, unread_exchanges
 from memory.models import Exchange, ExtractedExchange, Space, Statement, StatementConflict, Support
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, exchange, group
+from tests.factories import PersonFactory, ago, exchange, group, statement
 
 pytestmark = pytest.mark.django_db
 
@@ -30,15 +30,8 @@ def said(person: Any, text: str, space: Space | None = None, **fields: Any) -> E
     return exchange(person, text, space=space or access.team_space(), **fields)
 
 
-def statement(*sources: Exchange, text: str = RETRIES) -> Statement:
-    supports = [NewSupport(source.pk, source.user_message, source.version) for source in sources]
-    new = NewStatement(text=text, kind="fact", topic="Uplink", supports=supports)
-    (added,) = add_statements(sources[0].space, [new], read=supports)
-    return Statement.objects.get(pk=added.pk)
-
-
 def seen_by(person: Any) -> list[str]:
-    rows = readable_statements(person.id).order_by("exchange__user_message")
+    rows = readable_statements(access.readable_space_ids(person.id)).order_by("exchange__user_message")
     return list(rows.values_list("exchange__user_message", flat=True))
 
 
@@ -226,7 +219,7 @@ def test_both_conflicting_statements_can_be_kept(memory, person):
 def test_a_conflict_ends_when_one_of_the_two_is_forgotten(memory, person):
     _one, other = conflicting(person)
 
-    decisions.forget_statement(person.id, other.pk, revision=other.revision)
+    forget([other.pk], by=person.id)
 
     assert Statement.objects.get().state == State.CURRENT
     assert seen_by(person) == [RETRIES]

@@ -32,6 +32,7 @@ from tests.factories import (
     group,
     image_of,
     signed_in,
+    statement,
     thread,
     turn,
 )
@@ -139,6 +140,13 @@ ROUTES: dict[str, RouteAccess] = {
     "instruction_offer": RouteAccess(names=("turn_id",)),
     "set_thread_instruction": RouteAccess(methods=POST, names=("thread_id", "instruction_id"), data={"on": "no"}),
     "saved_prompts": RouteAccess(methods=("get", "post")),
+    "knowledge": RouteAccess(),
+    "export_knowledge": RouteAccess(),
+    "confirm_statement": RouteAccess(methods=POST, names=("statement_id",)),
+    "correct_statement": RouteAccess(methods=POST, names=("statement_id",), data={"text": "It is another fish."}),
+    "reject_statement": RouteAccess(methods=POST, names=("statement_id",)),
+    "keep_statement": RouteAccess(methods=POST, names=("statement_id",)),
+    "forget_statement": RouteAccess(methods=POST, names=("statement_id",)),
     "offered_prompts": RouteAccess(),
     "saved_prompt_text": RouteAccess(names=("prompt_id",)),
     "edit_saved_prompt": RouteAccess(methods=("get", "post"), names=("prompt_id",), data={"name": "a", "text": "b"}),
@@ -227,6 +235,7 @@ OWNERS_ONLY = {
     "forget_document",
     "move_document",
     "leave_group",
+    "forget_statement",
 }
 OBJECT_IDS = (
     "thread_id",
@@ -239,6 +248,7 @@ OBJECT_IDS = (
     "instruction_id",
     "prompt_id",
     "receipt_id",
+    "statement_id",
 )
 SOCKETS = {"ws", "ws/t/<uuid:thread_id>", ""}  # the last one closes sockets at unknown addresses
 
@@ -277,6 +287,7 @@ def objects(chroma):
             access.personal_space(alice.pk), name="secret", text="My secret is swordfish", by=alice.pk
         ).id,
         "later_id": stored.id,
+        "statement_id": statement(stored, text="The secret of Alice is swordfish.").pk,
         "receipt_id": Receipt.objects.create(person=alice, turn_id=one.id, passages=1, citations=0).id,
     }
 
@@ -368,7 +379,18 @@ def test_a_route_opens_if_the_access_check_allows_everything(name, bob, objects,
 
 
 @pytest.mark.parametrize(
-    "name", ["search", "stats", "new_thread", "settings", "instructions", "saved_prompts", "delete_account", "import"]
+    "name",
+    [
+        "search",
+        "stats",
+        "new_thread",
+        "settings",
+        "instructions",
+        "saved_prompts",
+        "knowledge",
+        "delete_account",
+        "import",
+    ],
 )
 def test_no_page_shows_data_of_other_people(name, bob, objects):
     query = {"q": "secret swordfish"} if name == "search" else {}

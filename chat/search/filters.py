@@ -26,11 +26,13 @@ SOURCES_OF_TYPES = {
     "said": ["chat", "import", "api", "cli"],
     "noted": ["vadd_command"],
     "documents": ["upload", "vdoc_command"],
+    "knowledge": ["knowledge"],
 }
 TYPE_CHOICES: list[tuple[Any, Any]] = [
     ("said", gettext_lazy("Said")),
     ("noted", gettext_lazy("Noted")),
     ("documents", gettext_lazy("Documents")),
+    ("knowledge", gettext_lazy("Knowledge")),
 ]
 _SIMILARITIES = ("0.8", "0.85", "0.9")
 # Threads and documents in a menu: the newest ones, and the one that is chosen.

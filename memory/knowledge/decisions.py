@@ -1,4 +1,4 @@
-"""What people decide about statements: confirm, correct, reject, keep one of two that conflict, and forget."""
+"""What people decide about statements: confirm, correct and reject them, and keep one of two that conflict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError, StatementConflictError
-from memory.exchanges.forgetting import forget
 from memory.exchanges.notes import add_note
 from memory.knowledge.statements import (
     MAX_STATEMENT_LENGTH,
@@ -88,14 +87,6 @@ def keep(person_id: uuid.UUID, statement_id: uuid.UUID, *, other_id: uuid.UUID |
     supersede(other, by_statement=statement, by=person_id)
     statement.refresh_from_db()
     return statement
-
-
-@transaction.atomic
-def forget_statement(person_id: uuid.UUID, statement_id: uuid.UUID, *, revision: int) -> None:
-    """Forget the statement, but not its sources. Raises NotFoundError and StatementConflictError."""
-    statement = _current_revision(person_id, statement_id, revision)
-    _end_conflicts(statement, by=person_id)
-    forget([statement.pk], by=person_id)
 
 
 def supersede(statement: Statement, *, by_statement: Statement, by: uuid.UUID | None) -> None:

@@ -56,6 +56,11 @@ def statements_supported_by(exchanges: Collection[uuid.UUID] | QuerySet[Exchange
     return list(supports.values_list("statement_id", flat=True).distinct())
 
 
+def source_ids(statement_id: uuid.UUID) -> list[uuid.UUID]:
+    """Return the exchanges that support a statement."""
+    return list(Support.objects.filter(statement_id=statement_id).values_list("exchange_id", flat=True))
+
+
 def follow_sources(statement_ids: Sequence[uuid.UUID]) -> None:
     """Hide the statements that are rejected or of which no source is findable, and show the others."""
     if not statement_ids:

@@ -16,6 +16,7 @@ from memory.exchanges.lifecycle import NewExchange, remember_many
 from memory.knowledge.sources import follow_sources
 from memory.models import Exchange, ExtractedExchange, Space, Statement, Support
 from memory.spaces import access
+from memory.spaces.access import SpaceIds
 
 MAX_STATEMENT_LENGTH = 280  # characters
 MAX_TOPIC_LENGTH = 80
@@ -81,15 +82,19 @@ def add_support(statement: Statement, support: NewSupport) -> bool:
     return is_new
 
 
-def readable_statements(person_id: uuid.UUID) -> QuerySet[Statement]:
-    """Return the statements of this person's readable spaces that are neither rejected nor hidden with their sources."""
-    spaces = access.readable_space_ids(person_id)
-    return Statement.objects.filter(exchange__in=Exchange.objects.findable(), exchange__space__in=spaces)
+def readable_statements(spaces: SpaceIds) -> QuerySet[Statement]:
+    """Return the statements of these readable spaces that are neither rejected nor hidden with their sources."""
+    findable = access.in_spaces(Exchange.objects.findable(), spaces)
+    return Statement.objects.filter(exchange__in=findable)
 
 
 def statement_to_change(person_id: uuid.UUID, statement_id: uuid.UUID) -> Statement:
     """Return the statement with its exchange and space, locked, if this person can read it. Raises NotFoundError."""
-    rows = readable_statements(person_id).select_for_update(of=("self",)).select_related("exchange__space")
+    rows = (
+        readable_statements(access.readable_space_ids(person_id))
+        .select_for_update(of=("self",))
+        .select_related("exchange__space")
+    )
     found = rows.filter(pk=statement_id).first()
     if found is None:
         raise NotFoundError(_("Not found."))

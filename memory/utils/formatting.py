@@ -23,6 +23,7 @@ SOURCES = {
     "cli": gettext_lazy("Command line"),
     "import": gettext_lazy("Import"),
     "api": gettext_lazy("API"),
+    "knowledge": gettext_lazy("Knowledge"),
 }
 
 

@@ -1,0 +1,179 @@
+"""Rows of statements: state, who said it when and where, and the sources."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.rows.recall import thread_titles
+from memory import api as memory
+from memory.api import Exchange, ExchangeView, Statement, Support, day_of_this_year, exchange_url, format_number
+
+State = Statement.State
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A source: the words that support the statement, and where they are from."""
+
+    number: int
+    quote: str
+    attribution: str
+    place: str
+    said_at: datetime
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRow:
+    """A statement that contradicts another, and could be kept instead."""
+
+    id: uuid.UUID
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRow:
+    """A statement. `state`: one of the states, or "unconfirmed"; `facts` is the second line of its label."""
+
+    id: uuid.UUID
+    text: str
+    state: str
+    label: str
+    facts: str
+    attribution: str
+    place: str
+    said_at: datetime
+    sources: Sequence[SourceRow]
+    sources_text: str
+    conflicts: Sequence[ChoiceRow]
+    uses_text: str
+    revision: int
+    space_name: str
+    space_kind: str
+    can_forget: bool
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether nothing has to be decided, so that the actions are shown once it is opened."""
+        return self.state in (State.CURRENT, State.SUPERSEDED)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """Statements of one topic, or all of a list that is not by topic (an empty name)."""
+
+    name: str
+    count_text: str
+    statements: Sequence[StatementRow]
+
+
+def topic_rows(
+    rows: Sequence[StatementRow], statements: Sequence[Statement], counts: Mapping[str, int]
+) -> list[TopicRow]:
+    """Return the rows by topic; `counts` has the number of statements of each topic on all pages."""
+    topic_of = {statement.pk: statement.topic for statement in statements}
+    topics = []
+    for name, group in groupby(rows, key=lambda row: topic_of[row.id]):
+        text = ngettext("%(count)s statement", "%(count)s statements", counts[name])
+        topics.append(TopicRow(name, text % {"count": format_number(counts[name])}, list(group)))
+    return topics
+
+
+def statement_rows(statements: Sequence[Statement], person: Any) -> list[StatementRow]:
+    """Return the rows of statements that `person`, an account, may read."""
+    sources = memory.sources_of(statements)
+    views = {support.exchange_id: support.exchange for supports in sources.values() for support in supports}
+    locations = memory.locations_of(views)
+    exchanges = {id: ExchangeView.from_row(row, locations.get(id)) for id, row in views.items()}
+    titles = thread_titles(exchanges.values())
+    conflicts = memory.conflicts_of(statements)
+    uses = memory.use_counts(statement.pk for statement in statements)
+    return [
+        _row(
+            statement,
+            [
+                _source(number, support, exchanges[support.exchange_id], titles)
+                for number, support in enumerate(sources[statement.pk], start=1)
+            ],
+            [ChoiceRow(other.pk, other.exchange.user_message) for other in conflicts[statement.pk]],
+            uses.get(statement.pk, 0),
+            can_forget=person.is_administrator or statement.exchange.owner_id == person.pk,
+        )
+        for statement in statements
+    ]
+
+
+def _row(
+    statement: Statement,
+    sources: Sequence[SourceRow],
+    conflicts: Sequence[ChoiceRow],
+    uses: int,
+    *,
+    can_forget: bool,
+) -> StatementRow:
+    is_unconfirmed = statement.state == State.CURRENT and not statement.confirmed_at and len(sources) == 1
+    label, facts = _state_texts(statement, len(sources), len(conflicts), is_unconfirmed=is_unconfirmed)
+    first = sources[0]
+    attribution = first.attribution
+    if statement.kind == Statement.Kind.DECISION:
+        attribution = _("Decided by %(name)s") % {"name": statement.exchange.owner}
+    count = ngettext("%(count)s source", "%(count)s sources", len(sources)) % {"count": len(sources)}
+    answers = ngettext("Recalled for %(count)s answer", "Recalled for %(count)s answers", uses)
+    return StatementRow(
+        id=statement.pk,
+        text=statement.exchange.user_message,
+        state="unconfirmed" if is_unconfirmed else statement.state,
+        label=label,
+        facts=facts,
+        attribution=attribution,
+        place=first.place,
+        said_at=statement.first_said_at,
+        sources=sources,
+        sources_text=count,
+        conflicts=conflicts,
+        uses_text=answers % {"count": format_number(uses)} if uses else "",
+        revision=statement.revision,
+        space_name=statement.exchange.space.display_name,
+        space_kind=statement.exchange.space.kind,
+        can_forget=can_forget,
+    )
+
+
+def _state_texts(statement: Statement, sources: int, conflicts: int, *, is_unconfirmed: bool) -> tuple[str, str]:
+    """Return the label of a statement's state, and what follows it."""
+    count = ngettext("%(count)s source", "%(count)s sources", sources) % {"count": sources}
+    since = day_of_this_year(statement.state_since)
+    if statement.state == State.SUPERSEDED:
+        successor = statement.superseded_by
+        text = successor.exchange.user_message if successor else ""
+        by = _("by “%(statement)s”") % {"statement": text} if text else ""
+        return _("Superseded %(day)s") % {"day": since}, by
+    if statement.state == State.CONFLICTING:
+        others = ngettext("with %(count)s other, since %(day)s", "with %(count)s others, since %(day)s", conflicts)
+        return _("Conflicting"), others % {"count": conflicts, "day": since}
+    if is_unconfirmed:
+        day = day_of_this_year(statement.exchange.created_at)
+        return _("Unconfirmed"), _("extracted %(day)s, %(sources)s") % {"day": day, "sources": count}
+    said = day_of_this_year(statement.first_said_at)
+    if statement.confirmed_by:
+        facts = {"day": said, "name": statement.confirmed_by}
+        return _("Current"), _("since %(day)s, confirmed by %(name)s") % facts
+    return _("Current"), _("since %(day)s, %(sources)s") % {"day": said, "sources": count}
+
+
+def _source(number: int, support: Support, exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> SourceRow:
+    place = titles.get(exchange.thread_id, "") if exchange.thread_id else ""
+    attribution = _("Said by %(name)s") % {"name": exchange.owner_name}
+    if exchange.location:
+        attribution, place = _("From a document"), exchange.source_file
+    elif exchange.source == Exchange.Source.NOTE:
+        attribution = _("Noted by %(name)s") % {"name": exchange.owner_name}
+    return SourceRow(number, support.quote, attribution, place, exchange.timestamp, exchange_url(exchange))

@@ -1,0 +1,183 @@
+"""The page of statements, what people decide about them, and their export."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET, require_POST
+
+from chat import services
+from chat.rows.knowledge import StatementRow, TopicRow, statement_rows, topic_rows
+from memory import api as memory
+from memory.api import (
+    InvalidInputError,
+    NotFoundError,
+    PageRequest,
+    StatementConflictError,
+    StatementFilter,
+    VectorStoreDisabledError,
+    clean_text,
+    knowledge_decisions,
+    parse_uuid,
+    space_choices,
+)
+
+_PAGE_SIZE = 50
+_ORDERS = {
+    "topic": gettext_lazy("By topic"),
+    "newest": gettext_lazy("Newest"),
+    "recalled": gettext_lazy("Most recalled"),
+}
+
+
+@require_GET
+def knowledge(request: PageRequest) -> HttpResponse:
+    """List the statements that the person may read."""
+    wanted = _filter(request)
+    spaces = memory.readable_space_ids(request.user.pk)
+    page = Paginator(memory.statement_ids(spaces, wanted), _PAGE_SIZE).get_page(request.GET.get("page"))
+    statements = memory.load_statements(list(page.object_list))
+    rows = statement_rows(statements, request.user)
+    topics = [TopicRow("", "", rows)]
+    if wanted.order == "topic":
+        topics = topic_rows(rows, statements, memory.count_by_topic(spaces, wanted))
+    context = {
+        "section": "knowledge",
+        "topics": topics if rows else [],
+        "page": page,
+        "places": space_choices(request.user.pk),
+        "space": request.GET.get("space", ""),
+        "text": wanted.text,
+        "is_review": wanted.to_review,
+        "to_review": memory.count_to_review(spaces, wanted.space_id),
+        "order": wanted.order,
+        "orders": _ORDERS,
+        "is_filtered": bool(wanted.text or wanted.space_id or wanted.to_review),
+        "query": request.GET.urlencode(),
+    }
+    return render(request, "chat/knowledge.html", context)
+
+
+@require_GET
+def export(request: PageRequest) -> HttpResponse:
+    """Return the statements of a list as Markdown, or as JSON with `?format=json`."""
+    ids = memory.statement_ids(memory.readable_space_ids(request.user.pk), _filter(request))
+    statements = memory.load_statements(ids)
+    rows = statement_rows(statements, request.user)
+    topic_of = {statement.pk: statement.topic for statement in statements}
+    if request.GET.get("format") == "json":
+        content = [_as_json(row, topic_of[row.id]) for row in rows]
+        response = HttpResponse(json.dumps(content, ensure_ascii=False, indent=2), content_type="application/json")
+        response["Content-Disposition"] = 'attachment; filename="knowledge.json"'
+        return response
+    lines = [f"# {_('Knowledge')}"]
+    topic = ""
+    for row in rows:
+        if topic_of[row.id] != topic:
+            topic = topic_of[row.id]
+            lines.append(f"\n## {topic}\n")
+        lines += [f"- {row.text}", f"  {row.label} {row.facts}".rstrip()]
+        lines += [f"  - “{source.quote}” {source.attribution}, {source.said_at:%Y-%m-%d}" for source in row.sources]
+    response = HttpResponse("\n".join(lines) + "\n", content_type="text/markdown; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="knowledge.md"'
+    return response
+
+
+@require_POST
+def confirm(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
+    """Confirm a statement."""
+    return _decide(request, statement_id, knowledge_decisions.confirm, _("Confirmed by you."))
+
+
+@require_POST
+def reject(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
+    """Reject a statement for all readers of its space."""
+    return _decide(request, statement_id, knowledge_decisions.reject, _("Rejected by you. It will not come back."))
+
+
+@require_POST
+def correct(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
+    """Replace a statement by what the person writes."""
+    text = clean_text(request.POST.get("text", ""))
+
+    def act(person_id: uuid.UUID, id: uuid.UUID, *, revision: int) -> None:
+        knowledge_decisions.correct(person_id, id, text, revision=revision)
+
+    return _decide(request, statement_id, act, _("Superseded by your statement."))
+
+
+@require_POST
+def keep(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
+    """Settle a conflict: `other` names the statement that is superseded, or, with `both`, the two are kept."""
+    other = parse_uuid(request.POST.get("other", ""))
+
+    def act(person_id: uuid.UUID, id: uuid.UUID, *, revision: int) -> None:
+        knowledge_decisions.keep(person_id, id, other_id=other, revision=revision)
+
+    return _decide(request, statement_id, act, _("Resolved by you."))
+
+
+@require_POST
+def forget(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
+    """Forget a statement, and with `sources` those of its sources that the person may forget."""
+    person = request.user
+    sources = memory.source_ids(statement_id) if request.POST.get("sources") == "yes" else []
+    services.forget_exchange(person.pk, statement_id, is_administrator=person.is_administrator)
+    for source in sources:
+        with suppress(NotFoundError):
+            services.forget_exchange(person.pk, source, is_administrator=person.is_administrator)
+    messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
+    return _back(request)
+
+
+def _decide(request: PageRequest, statement_id: uuid.UUID, act: Callable[..., object], success: str) -> HttpResponse:
+    """Act on the revision that the person saw, and return to the list; nothing is overwritten."""
+    revision = request.POST.get("revision", "")
+    try:
+        act(request.user.pk, statement_id, revision=int(revision) if revision.isdecimal() else 0)
+    except (StatementConflictError, InvalidInputError, VectorStoreDisabledError) as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, success)
+    return _back(request, f"#statement-{statement_id}")
+
+
+def _back(request: PageRequest, anchor: str = "") -> HttpResponse:
+    """Redirect to the list that was shown, whose filters the form contains."""
+    query = request.POST.get("query", "")
+    return redirect(f"{reverse('knowledge')}{f'?{query}' if query else ''}{anchor}")
+
+
+def _filter(request: PageRequest) -> StatementFilter:
+    order = request.GET.get("order", "")
+    return StatementFilter(
+        space_id=parse_uuid(request.GET.get("space", "")),
+        text=clean_text(request.GET.get("q", "")).strip()[:200],
+        to_review=request.GET.get("review") == "yes",
+        order=order if order in _ORDERS else "topic",
+    )
+
+
+def _as_json(row: StatementRow, topic: str) -> dict[str, object]:
+    return {
+        "id": str(row.id),
+        "text": row.text,
+        "topic": topic,
+        "state": row.state,
+        "said_at": row.said_at.isoformat(),
+        "space": row.space_name,
+        "sources": [
+            {"quote": source.quote, "said_at": source.said_at.isoformat(), "place": source.place, "url": source.url}
+            for source in row.sources
+        ],
+    }

@@ -1,0 +1,122 @@
+"""Lists of statements: filtered, ordered by topic, date or use, with their readable sources."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, Q, QuerySet
+
+from memory.knowledge.statements import readable_statements
+from memory.models import Exchange, RecallLogEntry, Statement, StatementConflict, Support
+from memory.spaces.access import SpaceIds
+
+BY_TOPIC, NEWEST, MOST_RECALLED = "topic", "newest", "recalled"
+ORDERS = (BY_TOPIC, NEWEST, MOST_RECALLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementFilter:
+    """What a list contains: None and "" do not filter. `to_review`: conflicting and unconfirmed statements."""
+
+    space_id: uuid.UUID | None = None
+    text: str = ""
+    to_review: bool = False
+    order: str = BY_TOPIC
+
+
+def statement_ids(spaces: SpaceIds, wanted: StatementFilter) -> list[uuid.UUID]:
+    """Return the readable statements of a list in its order.
+
+    By topic: topics with a conflict first, then those with the latest statement; in a topic, conflicting ones first and each
+    superseded one after its successor.
+    """
+    rows = _filtered(spaces, wanted)
+    if wanted.order == NEWEST:
+        return list(rows.order_by("-last_said_at", "pk").values_list("pk", flat=True))
+    if wanted.order == MOST_RECALLED:
+        uses = Count("exchange__recalls")
+        return list(rows.annotate(uses=uses).order_by("-uses", "-last_said_at", "pk").values_list("pk", flat=True))
+    topics: dict[str, list[Statement]] = defaultdict(list)
+    for row in rows.only("topic", "state", "last_said_at", "superseded_by").order_by("-last_said_at", "pk"):
+        topics[row.topic].append(row)
+    ordered = sorted(topics.values(), key=lambda topic: not any(map(_is_conflicting, topic)))
+    return [row.pk for topic in ordered for row in _with_predecessors(topic)]
+
+
+def count_to_review(spaces: SpaceIds, space_id: uuid.UUID | None) -> int:
+    """Return the number of readable statements that are conflicting or unconfirmed."""
+    return _filtered(spaces, StatementFilter(space_id=space_id, to_review=True)).count()
+
+
+def count_by_topic(spaces: SpaceIds, wanted: StatementFilter) -> dict[str, int]:
+    """Return the number of statements of each topic of a list."""
+    return dict(_filtered(spaces, wanted).values_list("topic").annotate(n=Count("pk")).order_by())
+
+
+def load_statements(ids: Sequence[uuid.UUID]) -> list[Statement]:
+    """Return the statements in this order, with their exchanges, spaces and the people who decided about them."""
+    related = ("exchange__space", "exchange__owner", "confirmed_by", "state_set_by", "superseded_by__exchange")
+    rows = Statement.objects.select_related(*related).in_bulk(ids)
+    return [rows[id] for id in ids if id in rows]
+
+
+def sources_of(statements: Iterable[Statement]) -> dict[uuid.UUID, list[Support]]:
+    """Return the findable sources of these statements, oldest first, by statement."""
+    rows = Support.objects.filter(statement__in=list(statements), exchange__in=Exchange.objects.findable())
+    sources: dict[uuid.UUID, list[Support]] = defaultdict(list)
+    for row in rows.select_related("exchange__owner").order_by("exchange__timestamp", "exchange_id"):
+        sources[row.statement_id].append(row)
+    return sources
+
+
+def conflicts_of(statements: Iterable[Statement]) -> dict[uuid.UUID, list[Statement]]:
+    """Return the statements that contradict these, with their exchanges, by statement."""
+    ids = [row.pk for row in statements if row.state == Statement.State.CONFLICTING]
+    pairs = StatementConflict.objects.filter(Q(one__in=ids) | Q(other__in=ids))
+    found: dict[uuid.UUID, list[Statement]] = defaultdict(list)
+    for pair in pairs.select_related("one__exchange", "other__exchange").order_by("pk") if ids else ():
+        found[pair.one_id].append(pair.other)
+        found[pair.other_id].append(pair.one)
+    return found
+
+
+def use_counts(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
+    """Return for how many answers each of these statements was recalled."""
+    rows = RecallLogEntry.objects.filter(exchange_id__in=list(ids)).values_list("exchange_id")
+    return dict(rows.annotate(n=Count("turn_id", distinct=True)).order_by())
+
+
+def _filtered(spaces: SpaceIds, wanted: StatementFilter) -> QuerySet[Statement]:
+    rows = readable_statements(spaces)
+    if wanted.space_id is not None:
+        rows = rows.filter(exchange__space_id=wanted.space_id)
+    for word in wanted.text.split():
+        rows = rows.filter(Q(exchange__user_message__icontains=word) | Q(topic__icontains=word))
+    if wanted.to_review:
+        with_one = rows.annotate(n=Count("supports")).filter(n=1).values("pk")
+        unconfirmed = Q(state=Statement.State.CURRENT, confirmed_at=None, pk__in=with_one)
+        rows = rows.filter(Q(state=Statement.State.CONFLICTING) | unconfirmed)
+    return rows
+
+
+def _is_conflicting(row: Statement) -> bool:
+    return row.state == Statement.State.CONFLICTING
+
+
+def _with_predecessors(topic: Sequence[Statement]) -> list[Statement]:
+    """Return the statements of a topic: conflicting ones first, and each superseded one after the one that did it."""
+    predecessors: dict[uuid.UUID | None, list[Statement]] = defaultdict(list)
+    known = {row.pk for row in topic}
+    for row in topic:
+        is_below = row.superseded_by_id in known and row.state == Statement.State.SUPERSEDED
+        predecessors[row.superseded_by_id if is_below else None].append(row)
+    ordered: list[Statement] = []
+    waiting = sorted(predecessors.pop(None, []), key=lambda row: not _is_conflicting(row))
+    while waiting:
+        row = waiting.pop(0)
+        ordered.append(row)
+        waiting = [*predecessors.pop(row.pk, []), *waiting]
+    return ordered

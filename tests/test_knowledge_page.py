@@ -1,0 +1,185 @@
+"""The page of statements: what it shows to whom, and what people decide there."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.knowledge import decisions
+from memory.models import Exchange, Statement
+from memory.spaces import access
+from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, statement, thread
+from tests.statements import counted_statements
+
+pytestmark = pytest.mark.django_db
+
+RETRIES = "A buoy makes at most 28 retries a day."
+State = Statement.State
+
+
+def said(person: Any, text: str, space: Any = None, **fields: Any) -> Exchange:
+    return exchange(person, text, space=space or access.team_space(), **fields)
+
+
+def page_of(client: Client, query: str = "") -> str:
+    answer = client.get(f"/knowledge{query}")
+    assert answer.status_code == 200
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode())))
+
+
+def decide(client: Client, one: Statement, action: str, **fields: Any) -> str:
+    """Post a decision about the revision that is stored, and return the page that follows."""
+    revision = Statement.objects.filter(pk=one.pk).values_list("revision", flat=True).first() or 1
+    answer = client.post(f"/knowledge/{one.pk}/{action}", {"revision": revision} | fields)
+    assert answer.status_code == 302, answer.content
+    return page_of(client)
+
+
+def test_an_empty_page_says_where_statements_come_from(memory, person):
+    assert "No statements yet. Cato extracts them" in page_of(signed_in(person))
+
+
+def test_a_statement_is_shown_with_its_state_sources_and_place(memory, person):
+    where = thread(person, title="Winter power review", space=access.team_space())
+    source = said(person, "From now on 28 retries.", thread_id=where.id)
+    statement(source, said(PersonFactory(name="Jana Kohl"), "28 retries a day."), kind="decision")
+
+    page = page_of(signed_in(person))
+
+    assert RETRIES in page
+    assert f"Decided by {person.name}" in page
+    assert "Winter power review" in page
+    assert "2 sources" in page
+    assert "From now on 28 retries." in page
+    assert "Said by Jana Kohl" in page
+    assert "1 statement" in page
+
+
+def test_a_reader_confirms_an_unconfirmed_statement(memory, person):
+    one = statement(said(PersonFactory(), "From now on 28 retries."))
+    client = signed_in(person)
+    assert "Unconfirmed" in page_of(client)
+    assert "1 to review" in page_of(client)
+
+    page = decide(client, one, "confirm")
+
+    assert "Confirmed by you." in page
+    assert f"confirmed by {person.name}" in page
+    assert "0 to review" in page
+
+
+def test_a_correction_supersedes_and_stands_above(memory, person):
+    one = statement(said(PersonFactory(), "From now on 28 retries."))
+
+    page = decide(signed_in(person), one, "correct", text="A buoy makes at most 30 retries a day.")
+
+    assert "Superseded by your statement." in page
+    assert page.index("at most 30 retries") < page.index("Superseded 2")
+    assert "by “A buoy makes at most 30 retries a day.”" in page
+
+
+def test_a_rejected_statement_leaves_the_page(memory, person):
+    one = statement(said(PersonFactory(), "From now on 28 retries."))
+
+    assert RETRIES not in decide(signed_in(person), one, "reject")
+
+
+def test_of_two_conflicting_statements_one_is_kept(memory, person):
+    one = statement(said(person, "From now on 28 retries."))
+    other = statement(said(person, "The limit is 40."), text="A buoy makes at most 40 retries a day.")
+    decisions.contradict(one, other)
+    client = signed_in(person)
+    assert "Conflicting" in page_of(client)
+
+    page = decide(client, one, "keep", other=str(other.pk))
+
+    assert "Resolved by you." in page
+    assert "Superseded" in page
+    assert "Conflicting" not in page
+
+
+def test_a_change_of_what_somebody_changed_meanwhile_is_reported_and_changes_nothing(memory, person):
+    one = statement(said(person, "From now on 28 retries."))
+    decisions.confirm(PersonFactory().id, one.pk, revision=1)
+
+    client = signed_in(person)
+    client.post(f"/knowledge/{one.pk}/reject", {"revision": "1"})
+
+    assert "Somebody changed this statement meanwhile." in (page := page_of(client))
+    assert RETRIES in page
+
+
+@pytest.mark.parametrize("with_sources", [False, True])
+def test_its_first_author_forgets_a_statement_with_or_without_the_own_sources(memory, person, with_sources):
+    own, others = said(person, "From now on 28 retries."), said(PersonFactory(), "28 retries a day.")
+    one = statement(own, others)
+
+    page = decide(signed_in(person), one, "forget", **({"sources": "yes"} if with_sources else {}))
+
+    assert "Forgotten." in page
+    assert RETRIES not in page
+    forgotten = set(Exchange.objects.exclude(forgotten_at=None).values_list("pk", flat=True))
+    assert forgotten == {one.pk, own.pk} if with_sources else {one.pk}
+
+
+def test_who_did_not_say_it_is_not_offered_to_forget_it_and_cannot(memory, person):
+    one = statement(said(PersonFactory(), "From now on 28 retries."))
+    client = signed_in(person)
+
+    assert "Forget…" not in page_of(client)
+    assert client.post(f"/knowledge/{one.pk}/forget", {"revision": 1}).status_code == 404
+    assert "Forget…" in page_of(signed_in(AdministratorFactory()))
+
+
+def test_outsiders_neither_see_nor_change_nor_export_it(memory, person):
+    one = statement(said(person, "From now on 28 retries.", group("Hardware", person)))
+    outsider = signed_in(PersonFactory())
+
+    assert RETRIES not in page_of(outsider)
+    assert RETRIES not in outsider.get("/knowledge/export").content.decode()
+    for action in ("confirm", "correct", "reject", "keep", "forget"):
+        assert outsider.post(f"/knowledge/{one.pk}/{action}", {"revision": 1, "text": "x"}).status_code == 404
+
+
+def test_filters_leave_statements_out(memory, person):
+    crew = group("Hardware", person)
+    statement(said(person, "From now on 28 retries.", crew))
+    statement(said(person, "The lid is 3 mm."), text="The lid is 3 mm thick.", topic="Housing")
+    client = signed_in(person)
+
+    assert "The lid" not in page_of(client, f"?space={crew.pk}")
+    assert RETRIES not in page_of(client, "?q=lid")
+    assert "No statements match these filters." in page_of(client, "?q=axolotl")
+    page = page_of(client)
+    assert page.index("Housing") < page.index("Uplink")
+
+
+def test_statements_are_exported_as_markdown_and_json(memory, person):
+    statement(said(person, "From now on 28 retries."))
+    client = signed_in(person)
+
+    markdown = client.get("/knowledge/export").content.decode()
+    assert "## Uplink" in markdown
+    assert f"- {RETRIES}" in markdown
+    (exported,) = json.loads(client.get("/knowledge/export?format=json").content)
+    assert (exported["text"], exported["state"], exported["topic"]) == (RETRIES, "unconfirmed", "Uplink")
+    assert [source["quote"] for source in exported["sources"]] == ["From now on 28 retries."]
+
+
+def test_the_page_takes_the_same_statements_of_sql_for_one_statement_and_for_ten(memory, person):
+    client = signed_in(person)
+    statement(said(person, "From now on 28 retries."))
+    with counted_statements() as for_one:
+        page_of(client)
+    for number in range(9):
+        statement(said(person, f"The lid has {number} screws."), text=f"The lid has {number} screws.")
+
+    with counted_statements() as for_ten:
+        page_of(client)
+
+    assert len(for_ten) <= len(for_one), for_ten.report()
