@@ -1,4 +1,4 @@
-"""The worker: runs the tasks of memory, chat and accounts on wake-up, and sweeps periodically for missed ones."""
+"""The worker: runs the tasks of memory, chat, accounts and webhooks on wake-up, and sweeps periodically for missed ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 app = Celery("cato")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["memory", "chat", "cato_web.accounts"])
+app.autodiscover_tasks(["memory", "chat", "cato_web.accounts", "cato_web.webhooks"])
 
 _SWEEP_INTERVAL, _CLEANUP_INTERVAL = 3.0, 3600.0  # seconds
 _stopping = threading.Event()
@@ -72,6 +72,7 @@ def sweep() -> None:
     """Process due work that no wake-up announced."""
     from cato_web.accounts.deletion import run_account_deletions
     from cato_web.accounts.export import jobs as exports
+    from cato_web.webhooks.queue import queue_deliveries
     from chat import services as chat
     from memory import api as memory
 
@@ -84,6 +85,7 @@ def sweep() -> None:
         exports.resume_exports,
         exports.check_after_forgetting,
         run_account_deletions,
+        queue_deliveries,
         memory.sweep,
         memory.release_unused_models,
     )

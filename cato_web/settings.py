@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "cato_web",
     "cato_web.accounts",
     "cato_web.oauth",
+    "cato_web.webhooks",
     "chat",
     "memory",
     "django.contrib.auth",

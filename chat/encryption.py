@@ -1,4 +1,4 @@
-"""Encryption of keys that administrators enter, with a key derived from the installation's secret key."""
+"""Encryption of keys and secrets that are needed in clear again, with a key derived from the installation's secret key."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class ThreadBusyError(ConflictError):
 
 
 class ToolServerError(ChatError):
-    """A tool server cannot be reached, or its answer cannot be used."""
+    """A tool server or the receiver of a webhook cannot be reached, or its answer cannot be used."""
 
 
 class ModelError(ChatError):

@@ -47,7 +47,7 @@ from memory.errors import (
     VectorStoreDisabledError,
     VectorStoreUnavailableError,
 )
-from memory.events import EventPage, delete_old_events, list_events
+from memory.events import EventPage, delete_old_events, feed_range, list_events
 from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges, set_feedback
 from memory.exchanges.forgetting import (
     EMPTY_TEXT,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
@@ -60,17 +60,30 @@ def record_events(
     )
 
 
-def list_events(*, spaces: SpaceIds, after: int | None, limit: int) -> EventPage:
+def feed_range() -> tuple[int, int]:
+    """Return the position after which events are kept, and that of the newest event of all."""
+    while _assign_positions():
+        pass
+    feed = _get_feed()
+    return feed.removed_through, feed.last_position
+
+
+def list_events(
+    *, spaces: SpaceIds, after: int | None, limit: int, through: int | None = None, kinds: Collection[str] = ()
+) -> EventPage:
     """Return up to `limit` events of `spaces` after this position, None: from the oldest that is kept.
 
-    Raises EventsExpiredError if events after this position were removed, and if the feed has not come so far.
+    `through`: up to this position, None: to the end of the feed. `kinds`: only these kinds, if any are given. Raises EventsExpiredError if events after this position were removed, and if the feed has not come so far.
     """
     has_unassigned = _assign_positions()
     feed = _get_feed()
     start = feed.removed_through if after is None else after
     if start > feed.last_position:
         raise _expired(feed)
-    later = Event.objects.filter(position__gt=start, position__lte=feed.last_position)
+    end = feed.last_position if through is None else min(through, feed.last_position)
+    later = Event.objects.filter(position__gt=start, position__lte=end)
+    if kinds:
+        later = later.filter(kind__in=kinds)
     rows = list(in_spaces(later, spaces).order_by("position")[: limit + 1])
     # Read after the rows, some of which may have been removed meanwhile.
     if after is not None and after < _get_feed().removed_through:
@@ -79,8 +92,8 @@ def list_events(*, spaces: SpaceIds, after: int | None, limit: int) -> EventPage
     is_full = len(rows) > limit
     return EventPage(
         events=page,
-        next=cast(int, page[-1].position) if is_full else feed.last_position,
-        has_more=is_full or has_unassigned,
+        next=cast(int, page[-1].position) if is_full else end,
+        has_more=is_full or has_unassigned or end < feed.last_position,
         last=feed.last_position,
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests import server, templates, topology
+from tests import server, templates, topology, webhook_receiver
 from tests.fake_endpoint import FakeEndpoint
 from tests.fake_endpoint import start as start_endpoint
 
@@ -108,7 +108,14 @@ def endpoint() -> Iterator[FakeEndpoint]:
 
 
 @pytest.fixture(scope="session")
-def cato(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
+def cato_receiver() -> Iterator[webhook_receiver.Receiver]:
+    """Start the server to which the webhooks of `cato` may be sent."""
+    with webhook_receiver.running() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cato(home: Path, endpoint: FakeEndpoint, cato_receiver: webhook_receiver.Receiver) -> Iterator[server.Cato]:
     """Start a complete Cato whose model endpoint has the key `cato`."""
     with server.running(
         home / "cato",
@@ -118,6 +125,9 @@ def cato(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
         CATO_VECTOR_STORE_RETRIEVAL_TIMEOUT="20",
         CATO_CHAT_MESSAGES_PER_MINUTE="100000",
         CATO_API_REQUESTS_PER_MINUTE="100000",
+        # The first one is that of the documented commands.
+        CATO_API_WEBHOOK_ORIGINS=f"https://hooks.example.org,{cato_receiver.origin}",
+        CATO_TOOLS_INTERNAL_HOSTS=cato_receiver.host,
     ) as running:
         yield running
 

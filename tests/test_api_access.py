@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from cato_web.api.auth import TokenAuth
 from cato_web.api.urls import operations
+from cato_web.webhooks.models import Webhook
 from chat.models import ImportJob
 from memory.models import Space
 from memory.spaces import access
@@ -79,6 +80,10 @@ OPERATIONS: dict[str, OperationAccess] = {
     "GET /imports/{import_id}": OperationAccess("read", is_owners=True),
     "POST /imports/{import_id}/cancel": WRITE,
     "GET /events": READ,
+    "GET /webhooks": READ,
+    "POST /webhooks": OperationAccess("read", {"address": "https://hooks.example.org"}),
+    "GET /webhooks/{webhook_id}": OperationAccess("read", is_owners=True),
+    "DELETE /webhooks/{webhook_id}": OperationAccess("read", is_owners=True),
     "POST /export": READ,
     "GET /export": READ,
     "GET /export/archive": READ,
@@ -102,6 +107,9 @@ def objects(chroma):
         "exchange_id": stored.id,
         "document_id": stored_document.pk,
         "import_id": ImportJob.objects.create(owner=alice, name="secret.json", due_at=timezone.now()).pk,
+        "webhook_id": Webhook.objects.create(
+            api_token=alice.api_tokens.create(), address="https://secret.example", position=0, due_at=timezone.now()
+        ).pk,
         "number": 1,
     }
 
@@ -112,7 +120,9 @@ def bob():
 
 
 def missing_ids() -> dict[str, Any]:
-    return {f"{name}_id": uuid.uuid4() for name in ("thread", "turn", "exchange", "document", "import")} | {"number": 1}
+    return {f"{name}_id": uuid.uuid4() for name in ("thread", "turn", "exchange", "document", "import", "webhook")} | {
+        "number": 1
+    }
 
 
 def send_request(client: Client, name: str, ids: dict[str, Any]) -> tuple[int, str]:
@@ -180,12 +190,21 @@ def test_the_owner_may_call_every_operation(objects):
     alice = api_client(PersonFactory._meta.model.objects.get(name="Alice Owner"))
     for name in sorted(OBJECT_OPERATIONS, key=lambda name: name.startswith("DELETE")):
         if "versions" not in name or name.startswith("GET"):
-            assert send_request(alice, name, objects)[0] == 200 or name == "DELETE /threads/{thread_id}", name
+            assert send_request(alice, name, objects)[0] in (200, 204) or name == "DELETE /threads/{thread_id}", name
 
 
 def test_no_list_contains_data_of_other_people(bob, objects):
     client = api_client(bob)
-    for address in ("/search?q=secret+swordfish", "/exchanges", "/documents", "/threads", "/imports", "/spaces", "/me"):
+    for address in (
+        "/search?q=secret+swordfish",
+        "/exchanges",
+        "/documents",
+        "/threads",
+        "/imports",
+        "/webhooks",
+        "/spaces",
+        "/me",
+    ):
         answer = client.get(f"/api{address}")
         assert answer.status_code == 200
         assert "swordfish" not in answer.content.decode()

@@ -92,7 +92,11 @@ def test_other_origins_and_pages_get_no_headers(path, origin, method):
 )
 def test_only_origins_can_be_configured(origin):
     with pytest.raises(ValueError, match="without a path"):
-        Api(enabled=True, requests_per_minute=1, keep_events_days=30, cors_origins=[origin])
+        Api(enabled=True, requests_per_minute=1, keep_events_days=30, cors_origins=[origin], webhook_origins=[])
     assert Api(
-        enabled=True, requests_per_minute=1, keep_events_days=30, cors_origins=f"{PAGE}, http://localhost:3000"
+        enabled=True,
+        requests_per_minute=1,
+        keep_events_days=30,
+        cors_origins=f"{PAGE}, http://localhost:3000",
+        webhook_origins=[],
     ).cors_origins

@@ -61,6 +61,8 @@ def make(api: httpx.Client, kind: str, folder: Path) -> str:
         return str(response.json()["document"]["id"])
     if kind == "threads":
         return str(api.post("/api/threads", json={"title": "Keys"}).json()["id"])
+    if kind == "webhooks":
+        return str(api.post("/api/webhooks", json={"address": "https://hooks.example.org/cato"}).json()["id"])
     assert kind == "imports"
     response = api.post("/api/imports", files={"file": (folder / "conversations.json").open("rb")})
     return str(response.json()["id"])

@@ -169,6 +169,7 @@ ROUTES: dict[str, RouteAccess] = {
     "end_login_session": RouteAccess(methods=POST),
     "create_token": RouteAccess(methods=POST),
     "revoke_token": RouteAccess(methods=POST),
+    "delete_webhook": RouteAccess(methods=POST),
     "api_description": RouteAccess("anyone"),
     "api_index": RouteAccess("anyone"),
     "api_page": RouteAccess("anyone"),

@@ -300,6 +300,8 @@ class AuditEntry(models.Model):
         SESSION_OTHERS_ENDED = "session.others_ended", _("signed out elsewhere")
         GROUP_MEMBER_REMOVED = "group.member_removed", _("took out of a group")
         TOKEN_REVOKED = "token.revoked", _("withdrew a token")
+        WEBHOOK_CREATED = "webhook.created", _("made a webhook")
+        WEBHOOK_DELETED = "webhook.deleted", _("deleted a webhook")
         # Only written by earlier versions.
         INVITATION_REVOKED = "invitation.revoked", _("withdrew an invitation")
 

@@ -13,6 +13,7 @@ from cato_web.accounts.views import (
     openid,
     spaces,
     tokens,
+    webhooks,
 )
 
 urlpatterns = [
@@ -33,6 +34,7 @@ urlpatterns = [
     path("settings/export/file", export.download, name="download_export"),
     path("settings/tokens", tokens.create, name="create_token"),
     path("settings/tokens/withdraw", tokens.revoke, name="revoke_token"),
+    path("settings/webhooks/delete", webhooks.delete, name="delete_webhook"),
     path("settings/leave", delete_account.delete_account, name="delete_account"),
     path("receipt/<str:token>", delete_account.deletion_receipt, name="account_deleted"),
     path("admin/people", administration.people, name="admin_people"),

@@ -31,6 +31,7 @@ from cato_web.api import (
     schema_page,
     search,
     threads,
+    webhooks,
 )
 from cato_web.api.auth import TokenAuth
 from cato_web.api_auth import Principal, add_headers, rate_limit_headers
@@ -54,7 +55,10 @@ class Api(NinjaAPI):
 # Ninja's documentation pages load scripts from other hosts, so they are off.
 api = Api(title="Cato", version="1", description=_ABOUT, openapi_url=None, docs_url=None, urls_namespace="api")
 errors.install_error_handlers(api)
-for module in (account, search, exchanges, documents, threads, ask, records, imports, exports, events, administration):
+for module in (
+    *(account, search, exchanges, documents, threads, ask, records, imports, exports, events, webhooks),
+    administration,
+):
     api.add_router("", module.router)
 
 

@@ -102,6 +102,7 @@ def _mode_from_bool(value: object) -> object:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
+Origins = Annotated[list[Annotated[str, AfterValidator(_check_origin)]], BeforeValidator(_split_list)]
 # For URLs that may contain a password.
 NO_REPR = Field(repr=False)
 WebUrl = Annotated[str, _url_with_scheme("http", "https")]
@@ -255,7 +256,8 @@ class Api(Section):
     enabled: bool
     requests_per_minute: Count
     keep_events_days: Count
-    cors_origins: Annotated[list[Annotated[str, AfterValidator(_check_origin)]], BeforeValidator(_split_list)]
+    cors_origins: Origins
+    webhook_origins: Origins
 
 
 class ToolCommand(Section):

@@ -1,4 +1,4 @@
-"""HTTP connections to tool servers: only to public addresses, unless the configuration names the host.
+"""HTTP connections to tool servers and the receivers of webhooks: only to public addresses, unless the configuration names the host.
 
 A name is resolved once, and the connection is made to the address that was checked. So a name that resolves to another
 address a moment later does not lead into the network.

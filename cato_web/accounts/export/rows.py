@@ -6,18 +6,21 @@ import numpy as np
 
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
+from cato_web.webhooks.registration import list_webhooks
 from chat.models import ImportJob, Instruction, Receipt, SavedPrompt, Turn
 from memory.api import Document, DocumentVersion, Exchange, Feedback, Record, Reveal, Supersession
 
 
 def account(person: User) -> dict[str, object]:
-    """Return the account with its login sessions, identities and API tokens."""
+    """Return the account with its login sessions, identities, API tokens and webhooks."""
     names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
     active_sessions = login_sessions.active_sessions(person).values("browser", "since", "last_seen_at")
     identities = person.identities.order_by("id").values("issuer", "subject", "since")
     tokens = person.api_tokens.values("name", "scopes", "prefix", "created_at", "used_at", "expires_at")
+    webhooks = list_webhooks(person).values("address", "kinds", "created_at", "delivered_at")
     fields = {name: getattr(person, name) for name in (*names, "is_notified", "detects_instructions", "shows_presence")}
-    return fields | {"login_sessions": list(active_sessions), "identities": list(identities), "tokens": list(tokens)}
+    lists = {"login_sessions": active_sessions, "identities": identities, "tokens": tokens, "webhooks": webhooks}
+    return fields | {name: list(rows) for name, rows in lists.items()}
 
 
 def of_turn(turn: Turn) -> dict[str, object]:

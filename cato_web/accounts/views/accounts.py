@@ -1,4 +1,4 @@
-"""The settings page: preferences, password, login sessions and API tokens."""
+"""The settings page: preferences, password, login sessions, API tokens and webhooks."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from cato_web.accounts.forms import PasswordForm, PreferencesForm, TokenForm
 from cato_web.accounts.groups import groups_of
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views.webhooks import webhook_rows
 from cato_web.oauth.addresses import host_of
 from memory import api as memory
 from memory.api import parse_uuid
@@ -80,6 +81,7 @@ def render_settings(
         "tokens": _token_rows(request.user) if settings.CATO.api.enabled else None,
         "token_form": token_form or TokenForm(),
         "token": token,
+        "webhooks": webhook_rows(request.user) if settings.CATO.api.enabled else None,
         "login_sessions": _session_rows(request),
         "groups": groups_of(request.user),
         "reveals": memory.list_reveals(memory.personal_space(request.user.pk))[:_REVEALS],
