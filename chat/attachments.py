@@ -36,8 +36,9 @@ def store_attachment(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: u
     if _media_type(file):
         return store_image(file, owner_id=owner_id, attachment_id=id)
     name = memory.normalise_name(file.name or "")[-_MAX_NAME_LENGTH:]
-    text = memory.extract_text(file, name=name)
-    return _store(Attachment(id=id, owner_id=owner_id, name=name, text=text), file)
+    extracted = memory.extract_text(file, name=name)
+    row = Attachment(id=id, owner_id=owner_id, name=name, text=extracted.text, pages=extracted.pages)
+    return _store(row, file)
 
 
 def store_image(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: uuid.UUID | None = None) -> Attachment:

@@ -31,6 +31,7 @@ urlpatterns = [
     path("t/<uuid:thread_id>/remember", threads.set_memory, name="set_thread_memory"),
     path("attachments", attachments.attachments, name="attachments"),
     path("attachments/<uuid:attachment_id>", attachments.attachment, name="attachment"),
+    path("attachments/<uuid:attachment_id>/progress", attachments.attachment_progress, name="attachment_progress"),
     path("search", search.search, name="search"),
     path("find", quick_search.find, name="quick_search"),
     path("import", imports.import_page, name="import"),

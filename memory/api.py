@@ -246,7 +246,7 @@ from memory.utils.rate_limits import count_api_request, count_message, count_sea
 from memory.utils.remaining_time import estimate_remaining
 from memory.utils.stored_files import delete_after_commit, delete_file_on_rollback, delete_orphaned_files
 from memory.views.administration.shared import space_label
-from memory.views.document_rows import DocumentRow, UploadChip, document_row
+from memory.views.document_rows import DocumentProgress, DocumentRow, UploadChip, document_progress, document_row
 from memory.views.documents import upload_limits
 from memory.views.forms import format_metadata, parse_metadata, parse_passage, parse_space, space_choices
 from memory.views.http import PageRequest, admin_required

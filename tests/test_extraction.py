@@ -695,6 +695,7 @@ def test_the_child_process_receives_no_secrets(monkeypatch, tmp_path):
         encode_line([[0, "door", "1", 0, ""]]),
         encode_line([[0, "page", 1, 0, None]]),
         encode_line([[0, "page"]]),
+        encode_line({"title": "", "pages": -1}),
     ],
 )
 def test_an_invalid_response_is_refused(message):
@@ -704,10 +705,12 @@ def test_an_invalid_response_is_refused(message):
 
 def test_half_a_response_is_no_text():
     answer = ResultParser(ExtractionLimits())
-    answer.take(encode_line({"kind": "text"}) + encode_line("some text") + json.dumps({"title": ""}).encode())
+    answer.take(
+        encode_line({"kind": "text"}) + encode_line("some text") + json.dumps({"title": "", "pages": 2}).encode()
+    )
     assert answer.reading() is None
     answer.take(b"\n")
-    assert answer.reading() == ExtractedText("some text", (), "text", "")
+    assert answer.reading() == ExtractedText("some text", (), "text", "", pages=2)
 
 
 def test_endless_comments_before_a_page_do_not_delay_the_upload():

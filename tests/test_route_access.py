@@ -82,6 +82,7 @@ ROUTES: dict[str, RouteAccess] = {
     "quick_search": RouteAccess(),
     "attachments": RouteAccess(methods=POST),
     "attachment": RouteAccess(names=("attachment_id",)),
+    "attachment_progress": RouteAccess(names=("attachment_id",)),
     "import": RouteAccess(methods=("get", "post")),
     "import_row": RouteAccess(names=("import_id",)),
     "cancel_import": RouteAccess(methods=POST, names=("import_id",)),

@@ -27,7 +27,7 @@ from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_render_thread
 from chat.llm import client, failures
 from chat.llm.events import StreamChunk
-from chat.models import Turn
+from chat.models import Attachment, Turn
 from chat.realtime import frames, watchdog
 from chat.realtime.hub import hub, publish
 from chat.realtime.messages import Frame
@@ -302,7 +302,15 @@ def _finished_frames(
         last_reasoning=reasoning,
         summary=summary_row(turn, stream.citations, stream.cited) if stream.recalled_ids and stream.citations else None,
         searches=memory_searches_row(turn, items, stream.cited),
+        documents=_stored_documents(stream.job, completed),
     )
+
+
+def _stored_documents(job: AnswerJob, completed: CompletedTurn) -> Sequence[Attachment]:
+    """Return the attachments of the turn that have become documents; without a query if there can be none."""
+    if completed.turn.exchange_id is None or all(attachment.is_image for attachment in job.attachments):
+        return ()
+    return list(completed.turn.attachments.exclude(document_id=None))
 
 
 def _known_details(job: AnswerJob, completed: CompletedTurn) -> TurnDetails | None:

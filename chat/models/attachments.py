@@ -40,6 +40,7 @@ class Attachment(models.Model):
     name = models.CharField(max_length=200)
     media_type = models.CharField(max_length=20, blank=True, help_text="of an image; empty: a document")
     text = models.TextField(blank=True, help_text="beginning of a document's text, for prompts; empty: an image")
+    pages = models.PositiveIntegerField(default=0, help_text="pages or slides of a document; 0: none, or unknown")
     document_id = models.UUIDField(null=True, db_index=True, help_text="its document in memory")
     thread_id = models.UUIDField(
         null=True,

@@ -17,6 +17,7 @@ from chat.models import Attachment, Thread, Turn
 from chat.realtime.messages import Frame, ListChanges
 from chat.realtime.presence import visitors
 from chat.rows import sidebar
+from chat.rows.attachments import attachment_rows, read_progress
 from chat.rows.memory_searches import MemorySearchesRow
 from chat.rows.queue import Waiting
 from chat.rows.sources import RecallSummaryRow
@@ -139,12 +140,13 @@ def answer_finished(
     last_reasoning: str = "",
     summary: RecallSummaryRow | None = None,
     searches: MemorySearchesRow | None = None,
+    documents: Sequence[Attachment] = (),
 ) -> tuple[Frame, Frame]:
     """Return a frame with the last reasoning and blocks of a finished answer, and a frame with its footer.
 
     `details` are those of the footer; None if they have to be read. `active` is the turn that runs now, if any.
     `has_blocks`: the answer has any, published before or not. `summary` is that of what was recalled, None if nothing
-    was, and `searches` are the model's.
+    was, and `searches` are the model's. `documents` are the attachments whose documents are now on their way into memory.
     """
     row = turn_row(turn, details or read_footer_details(turn.thread, [turn])[turn.id], has_blocks=has_blocks)
     row = replace(row, searches=searches)
@@ -154,6 +156,7 @@ def answer_finished(
         "finished": mark_safe("".join(last_blocks)),
         "reasoning": mark_safe(reasoning),
         "summary": summary,
+        "attachments": attachment_rows(documents, read_progress(documents)),
     }
     end = Frame(turn.thread_id, render_to_string("chat/frames/answer_finished.html", last), turn.id, turn.revision)
     return end, _footer(turn, {"turn": row, "has_button": True, "active": active})

@@ -17,6 +17,7 @@ from chat.models import Attachment, Thread, Turn, load_attachments
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations, cited_numbers
 from chat.rows.additions import AdditionRow
+from chat.rows.attachments import AttachmentRow, attachment_rows, read_progress
 from chat.rows.branches import BranchRow, branch_rows
 from chat.rows.instructions import AppliedRow, applied_rows
 from chat.rows.memory_searches import MemorySearchesRow, memory_searches_row
@@ -26,20 +27,10 @@ from chat.rows.sources import RecallPanelRow, citations_of, panel_row, summary_r
 from chat.rows.tool_uses import ToolQuestionRow, ToolUseRow, tool_question_rows, tool_use_rows
 from chat.rows.turn_texts import end_note, memory_text, phase_text, tools_note
 from memory import api as memory
-from memory.api import MemoryState, RecalledPassage
+from memory.api import DocumentProgress, MemoryState, RecalledPassage
 
 # A message with more lines than this is folded on the page.
 UNFOLDED_LINES = 12
-
-
-@dataclass(frozen=True, slots=True)
-class AttachmentRow:
-    """A file of a message, shown as an image or as a link."""
-
-    name: str
-    url: str
-    is_image: bool
-    is_unreadable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +124,11 @@ class TurnDetails:
     """The parts of a row that are not columns of its turn.
 
     `titles` are those of `thread_titles`, `instructions` those in its prompt, by their ids, `mentioned` the names of
-    people whom its message mentions.
+    people whom its message mentions. `progress` is that of attached documents, by their ids.
     """
 
     attachments: Sequence[Attachment] = ()
+    progress: Mapping[uuid.UUID, DocumentProgress] = field(default_factory=dict)
     recalled: Sequence[RecalledPassage] = ()
     titles: Mapping[uuid.UUID, str] = field(default_factory=dict)
     memory_state: MemoryState | None = None
@@ -155,6 +147,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     titles = thread_titles_of_recalled(recalled)
     details = read_footer_details(thread, turns)
     mentioned = mentioned_names(turns)
+    progress = read_progress(row for t in turns for row in t.shown_attachments)
     instructions = applied_to(thread, turns)
     return [
         turn_row(
@@ -162,6 +155,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
             replace(
                 details[t.id],
                 attachments=t.shown_attachments,
+                progress=progress,
                 recalled=recalled.get(t.id, ()),
                 titles=titles,
                 instructions=instructions,
@@ -209,10 +203,7 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         created_at=turn.created_at,
         message=turn.message,
         message_parts=message_parts(turn.message, details.mentioned),
-        attachments=[
-            AttachmentRow(row.name, reverse("attachment", args=[row.id]), row.is_image, row.is_unreadable)
-            for row in details.attachments
-        ],
+        attachments=attachment_rows(details.attachments, details.progress),
         images_note=_("This model does not support images; they were not sent.") if turn.images_dropped else "",
         tools_note=tools_note(turn),
         reasoning=turn.reasoning,

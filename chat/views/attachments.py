@@ -10,20 +10,30 @@ from django.views.decorators.http import require_GET, require_POST
 
 from chat import access
 from chat.attachments import store_attachment
+from chat.rows.attachments import ComposerChip, attachment_rows, composer_chips, read_progress
 from memory.api import InvalidInputError, NotFoundError, PageRequest, confine_download
 
 
 @require_POST
 def attachments(request: PageRequest) -> HttpResponse:
     """Store uploaded files and return a chip for each."""
-    chips: list[dict[str, object]] = []
+    chips = []
     for file in request.FILES.getlist("attachments"):
         try:
-            chips.append({"attachment": store_attachment(file, owner_id=request.user.pk)})
+            chips += composer_chips([store_attachment(file, owner_id=request.user.pk)])
         except InvalidInputError as error:
             # The chip shows the name before the reason.
-            chips.append({"name": file.name, "error": str(error).removeprefix(f"{file.name}: ")})
+            name = file.name or ""
+            chips.append(ComposerChip(name=name, error=str(error).removeprefix(f"{name}: ")))
     return render(request, "chat/_attachment_chips.html", {"chips": chips})
+
+
+@require_GET
+def attachment_progress(request: PageRequest, attachment_id: uuid.UUID) -> HttpResponse:
+    """Return the detail of an attached document's chip; pages poll it until the document is in memory."""
+    attachment = access.get_attachment(request.user.pk, attachment_id)
+    (row,) = attachment_rows([attachment], read_progress([attachment]))
+    return render(request, "chat/_attachment_detail.html", {"attachment": row})
 
 
 @require_GET

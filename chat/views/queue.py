@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 from chat import access, services
 from chat.realtime import frames
 from chat.realtime.hub import publish
+from chat.rows.attachments import composer_chips
 from chat.views.thread_page import thread_page
 from memory.api import PageRequest
 
@@ -31,8 +32,7 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
     attachments = services.withdraw_to_edit(turn, by=request.user.pk)
     publish(frames.branch_switched(thread_id, [turn_id], []))
     if request.htmx:
-        chips = [{"attachment": attachment} for attachment in attachments]
-        return render(request, "chat/_attachment_chips.html", {"chips": chips})
+        return render(request, "chat/_attachment_chips.html", {"chips": composer_chips(attachments)})
     thread = access.get_marked_thread(request.user.pk, thread_id)
     return thread_page(request, thread, text=turn.message, attachments=attachments)
 

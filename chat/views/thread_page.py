@@ -20,6 +20,7 @@ from chat.models import Attachment, Thread, Turn
 from chat.realtime.presence import Visitor, visitors
 from chat.realtime.sync import WINDOW
 from chat.rows.additions import AdditionRow, addition_rows
+from chat.rows.attachments import composer_chips
 from chat.rows.news import find_news
 from chat.rows.permissions import rows_for_reader
 from chat.rows.queue import queue_for_reader, queue_rows
@@ -46,7 +47,7 @@ def composer_context(text: str = "", error: str = "", attachments: Sequence[Atta
         "text": text,
         "error": error,
         "client_key": uuid.uuid4(),
-        "chips": [{"attachment": attachment} for attachment in attachments],
+        "chips": composer_chips(attachments),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.core.files import File
@@ -22,7 +23,15 @@ MAX_EXTRACTED_CHARACTERS = 1_000_000
 _extractions = threading.BoundedSemaphore(2)
 
 
-def extract_text(file: File[bytes], *, name: str) -> str:
+@dataclass(frozen=True, slots=True)
+class AttachedText:
+    """The beginning of a file's text, and the number of its pages or slides, 0 if it has none or they are unknown."""
+
+    text: str
+    pages: int = 0
+
+
+def extract_text(file: File[bytes], *, name: str) -> AttachedText:
     """Return the beginning of the file's text, "" if it is a PDF that has only pictures of pages.
 
     Raises InvalidInputError if it is too large, empty, unsupported or otherwise unreadable.
@@ -39,11 +48,11 @@ def extract_text(file: File[bytes], *, name: str) -> str:
                 extracted = extraction.read(Path(copy.name), name=name, limits=extraction_limits())
     except ExtractionError as error:
         if error.words == ONLY_PICTURES:
-            return ""
+            return AttachedText("")
         reason = _("Unsupported file type") if error.words == UNSUPPORTED else error_text(error)
         raise InvalidInputError(f"{name}: {reason}") from error
     finally:
         file.seek(0)
     if not extracted.text.strip():
         raise InvalidInputError(_("%(name)s has no text.") % {"name": name})
-    return extracted.text[:MAX_EXTRACTED_CHARACTERS]
+    return AttachedText(extracted.text[:MAX_EXTRACTED_CHARACTERS], extracted.pages)

@@ -130,6 +130,19 @@ def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
     return rows
 
 
+def unfinished_versions(document_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, VersionStatus]:
+    """Return the newest version of each of these documents, by document, if it is in progress or has failed.
+
+    One statement if all of them are in the index.
+    """
+    versions = DocumentVersion.objects.filter(document__in=list(document_ids), document__forgotten_at=None)
+    shown = versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
+    newest = {row.document_id: row for row in shown.select_related("uploaded_by").order_by("number")}
+    unfinished = [row for row in newest.values() if row.stage in (*DocumentVersion.UNDER_WAY, Stage.FAILED)]
+    progress = chunk_progress([row.pk for row in unfinished]) if unfinished else {}
+    return {row.document_id: _state(row, progress) for row in unfinished}
+
+
 def list_versions(document: Document) -> list[VersionStatus]:
     """Return all versions that are not cancelled or removed, newest first."""
     rows = document.versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])

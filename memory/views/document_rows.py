@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from memory.documents.extraction import FORMATS
-from memory.documents.queries import DocumentStatus, VersionStatus
+from memory.documents.queries import DocumentStatus, VersionStatus, unfinished_versions
 from memory.utils.formatting import format_number
 
 _LABELS = {format.kind: format.label for format in FORMATS}
@@ -60,6 +61,15 @@ class DocumentRow:
     is_live: bool
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentProgress:
+    """How far a document is that is not in the index: as text, and as a bar from 0 to 20, None if unknown."""
+
+    text: str
+    bar: int | None
+    is_under_way: bool
+
+
 def document_row(state: DocumentStatus, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
     """Return the row with the links that this person may use."""
     newest = state.newest
@@ -84,6 +94,16 @@ def document_row(state: DocumentStatus, *, person_id: uuid.UUID, is_administrato
         is_under_way=newest.is_under_way,
         is_live=state.live_version is not None,
     )
+
+
+def document_progress(document_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, DocumentProgress]:
+    """Return the progress of those of these documents whose newest version is not in the index, by document."""
+    return {
+        document_id: DocumentProgress(
+            state_text(newest), _bar(newest) if newest.is_under_way else None, newest.is_under_way
+        )
+        for document_id, newest in unfinished_versions(document_ids).items()
+    }
 
 
 def summary(version: VersionStatus) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
 from tests.e2e.test_documents import chip, drop
 from tests.factories import PNG
+from tests.files import pdf
 
 # Pastes an image into the page.
 PASTE = """hex => {
@@ -50,6 +52,24 @@ def test_a_chosen_file_is_part_of_the_turn_after_a_reload_and_in_the_prompt(visi
     with page.expect_download() as download:
         turn(page).get_by_role("link", name="Valve.md").click()
     assert download.value.path().read_text() == VALVE
+
+
+def test_the_chip_of_a_sent_document_shows_its_progress_in_place(visit, alice, tmp_path):
+    path = tmp_path / "Gate.pdf"
+    path.write_bytes(pdf(["The valve opens at 4.2 bar.", "It closes at 3.9 bar."]))
+    page = visit(alice)
+    begin_thread(page, "First")
+    wait_for_answer(page)
+    page.route("**/attachments/*/progress", lambda route: route.abort())
+    choose(page, path)
+    expect(page.locator(".chip--attached")).to_contain_text("2 pages")
+    send_message(page, "At what pressure does it open?")
+
+    link = turn(page).get_by_role("link", name="Gate.pdf")
+    expect(link).to_contain_text(re.compile("Waiting to be read|Reading|Splitting|passages"))
+    page.unroute("**/attachments/*/progress")
+    expect(link).to_contain_text("2 pages")
+    expect(link.locator("[hx-get]")).to_have_count(0)
 
 
 def test_a_dropped_file_goes_with_the_next_message_of_a_thread(visit, alice, file):

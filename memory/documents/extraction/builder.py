@@ -40,6 +40,7 @@ class TextBuilder:
 
     def __init__(self, max_characters: int) -> None:
         self.title = ""
+        self._pages = 0
         self._max_characters = max_characters
         self._parts: list[str] = []
         self._length = 0
@@ -85,7 +86,8 @@ class TextBuilder:
             self._append(text)
 
     def mark(self, kind: MarkKind, label: str, *, level: int = 0, within: str = "") -> None:
-        """Mark the location of the next text. A page, slide or row without text gets no marker."""
+        """Mark the location of the next text. A page, slide or row without text gets no marker, but pages are counted."""
+        self._pages += kind in ("page", "slide")
         if kind != "heading":
             self._pending = [pending for pending in self._pending if pending[0] != kind]
         self._pending.append((kind, _short(label), level, within))
@@ -114,7 +116,8 @@ class TextBuilder:
             )
         if not text.strip():
             raise ExtractionError(gettext_noop("There is no text in this file."))
-        return ExtractedText(text, tuple(self._marks), kind, _short(normalise_text(self.title)), tuple(self.hidden))
+        title = _short(normalise_text(self.title))
+        return ExtractedText(text, tuple(self._marks), kind, title, tuple(self.hidden), self._pages)
 
     def _append(self, text: str) -> None:
         self._length += len(text)

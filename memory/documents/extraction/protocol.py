@@ -1,7 +1,7 @@
 """The result of extraction as JSON lines from the child process, which are validated.
 
 A string is the next text, a list a batch of markers. Objects hold the rest: {"kind"} as soon as it is known, {"hidden",
-"start"} for hidden text, {"title"} at the end, or {"cannot", "facts"} with the error.
+"start"} for hidden text, {"title", "pages"} at the end, or {"cannot", "facts"} with the error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def encode_result(reading: ExtractedText) -> Iterator[bytes]:
         yield encode_line([_AS_LIST(mark) for mark in reading.marks[start : start + _BATCH]])
     for hidden in reading.hidden:
         yield encode_line({"hidden": hidden.text, "start": hidden.start})
-    yield encode_line({"title": reading.title})
+    yield encode_line({"title": reading.title, "pages": reading.pages})
 
 
 def encode_line(value: Any) -> bytes:
@@ -52,6 +52,7 @@ class ResultParser:
         self._length = 0
         self._marks: list[Marker] = []
         self._title: str | None = None
+        self._pages = 0
         self._hidden: list[Hidden] = []
         self._hidden_length = 0
 
@@ -70,7 +71,8 @@ class ResultParser:
         """Return the result, or None while it is incomplete."""
         if self._title is None:
             return None
-        return ExtractedText("".join(self._texts), tuple(self._marks), self.kind, self._title, tuple(self._hidden))
+        text, marks, hidden = "".join(self._texts), tuple(self._marks), tuple(self._hidden)
+        return ExtractedText(text, marks, self.kind, self._title, hidden, self._pages)
 
     def _add(self, value: Any) -> None:
         if isinstance(value, str):
@@ -88,8 +90,8 @@ class ResultParser:
         elif "kind" in value:
             self.kind = str(value["kind"])
         else:
-            self._title = str(value["title"])
-        if max(self._length, len(self._marks), self._hidden_length) > self._longest:
+            self._title, self._pages = str(value["title"]), int(value["pages"])
+        if self._pages < 0 or max(self._length, len(self._marks), self._hidden_length, self._pages) > self._longest:
             raise ValueError("the result exceeds the limit")
 
     def _mark(self, start: int, kind: MarkKind, label: str, level: int, within: str) -> Marker:

@@ -65,7 +65,8 @@ class Hidden:
 class ExtractedText:
     """The text of a file, its markers ordered by `start`, its kind (see `formats.FORMATS`), and its title or "".
 
-    `hidden` is the text that readers of the file do not see, up to a bounded length.
+    `hidden` is the text that readers of the file do not see, up to a bounded length. `pages` is the number of its pages
+    or slides, also of those without text; 0: its format has none.
     """
 
     text: str
@@ -73,6 +74,7 @@ class ExtractedText:
     kind: str
     title: str
     hidden: tuple[Hidden, ...] = ()
+    pages: int = 0
 
 
 def location_label(marks: Sequence[Marker], start: int, end: int, *, translate: Callable[[str], str] = str) -> str:
