@@ -101,7 +101,6 @@ from memory.knowledge.listing import (
     load_statements,
     sources_of,
     statement_ids,
-    use_counts,
 )
 from memory.knowledge.nearest import related_statements
 from memory.knowledge.sources import source_ids
@@ -161,6 +160,7 @@ from memory.retrieval.recall_log import (
     recall_rate,
     recalled_for,
 )
+from memory.retrieval.recall_log import recall_counts as count_recalls_by_exchange
 from memory.retrieval.search import MAX_RESULTS, SearchResults, is_relevant, recall, search
 from memory.retrieval.surroundings import surroundings
 from memory.retrieval.topics import get_relevant_context, related_threads, search_by_topic

@@ -121,7 +121,7 @@ def test_the_receipt_keeps_its_counts_through_the_erasure(memory, person):
 
 def test_the_receipt_counts_neither_exchanges_that_are_not_forgotten_nor_their_metadata(memory, person):
     kept = exchange(person, "The shed is open.", metadata={"vectors": 7, "words": 7})
-    assert receipt_for([kept.id]) == forgetting.ErasureReceipt(0, 0, 0, 0, 0, 0, 0, 0, 0)
+    assert receipt_for([kept.id]) == forgetting.ErasureReceipt(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
     memory.forget([kept.id], by=person.id)
     assert (receipt_for([kept.id]).vectors, receipt_for([kept.id]).words) == (0, 1)

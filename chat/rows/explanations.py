@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from memory.api import SIMILAR, Exchange, ExchangeView, RecalledPassage
+from memory.api import SIMILAR, Exchange, ExchangeView, RecalledPassage, Statement
 
 _NONE = uuid.UUID(int=0)
 _MAX_SENTENCES = 2
@@ -33,7 +33,8 @@ def source_name(exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> str:
     name = exchange.source_file or _title(exchange, titles)
     if name:
         return name
-    return _("Note") if exchange.source == Exchange.Source.NOTE else exchange.owner_name
+    names = {Exchange.Source.NOTE: _("Note"), Exchange.Source.KNOWLEDGE: _("Knowledge")}
+    return names.get(Exchange.Source(exchange.source), exchange.owner_name)
 
 
 def passage_source(exchanges: Sequence[ExchangeView], titles: Mapping[uuid.UUID, str]) -> SourceRow | None:
@@ -50,6 +51,12 @@ def passage_source(exchanges: Sequence[ExchangeView], titles: Mapping[uuid.UUID,
         text, own_text = _("%(name)s said on") % name, _("You said on")
     elif exchange.source == Exchange.Source.NOTE:
         text, own_text = _("%(name)s noted on") % name, _("You noted on")
+    elif exchange.source == Exchange.Source.KNOWLEDGE:
+        text, own_text = _("Knowledge: last said on"), _("Knowledge: last said on")
+        if exchange.statement_state == Statement.State.CONFLICTING:
+            text = own_text = _("Knowledge, contradicted: last said on")
+        elif exchange.statement_state == Statement.State.SUPERSEDED:
+            text = own_text = _("Knowledge, superseded: last said on")
     else:
         text, own_text = _("%(name)s added this on") % name, _("You added this on")
     return SourceRow(text, own_text, exchange.owner_id, title)

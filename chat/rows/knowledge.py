@@ -14,7 +14,16 @@ from django.utils.translation import ngettext
 
 from chat.rows.recall import thread_titles
 from memory import api as memory
-from memory.api import Exchange, ExchangeView, Statement, Support, day_of_this_year, exchange_url, format_number
+from memory.api import (
+    Exchange,
+    ExchangeView,
+    SpaceIds,
+    Statement,
+    Support,
+    day_of_this_year,
+    exchange_url,
+    format_number,
+)
 
 State = Statement.State
 
@@ -87,15 +96,15 @@ def topic_rows(
     return topics
 
 
-def statement_rows(statements: Sequence[Statement], person: Any) -> list[StatementRow]:
-    """Return the rows of statements that `person`, an account, may read."""
+def statement_rows(statements: Sequence[Statement], person: Any, spaces: SpaceIds) -> list[StatementRow]:
+    """Return the rows of statements that `person`, an account who reads `spaces`, may read."""
     sources = memory.sources_of(statements)
     views = {support.exchange_id: support.exchange for supports in sources.values() for support in supports}
     locations = memory.locations_of(views)
     exchanges = {id: ExchangeView.from_row(row, locations.get(id)) for id, row in views.items()}
     titles = thread_titles(exchanges.values())
     conflicts = memory.conflicts_of(statements)
-    uses = memory.use_counts(statement.pk for statement in statements)
+    uses = memory.count_recalls_by_exchange((statement.pk for statement in statements), spaces=spaces)
     return [
         _row(
             statement,

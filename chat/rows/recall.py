@@ -230,6 +230,8 @@ def _location(exchange: ExchangeView | None, titles: Mapping[uuid.UUID, str]) ->
         return titles.get(exchange.session_id or exchange.thread_id) or titles.get(exchange.thread_id, "")
     if exchange.location and exchange.location.label:
         return f"{exchange.source_file}, {exchange.location.label}"
+    if exchange.source == Exchange.Source.KNOWLEDGE:
+        return _("Knowledge")
     return exchange.source_file or pgettext("in a place", "a note")
 
 

@@ -28,6 +28,11 @@ from memory.api import (
 
 _TITLE_LENGTH = 90
 _EXCERPT_LENGTH = 320
+_STATES = {
+    "current": gettext_lazy("Current statement"),
+    "superseded": gettext_lazy("Superseded statement"),
+    "conflicting": gettext_lazy("Conflicting statement"),
+}
 RELEVANCE = "relevance"
 ORDERS = {RELEVANCE: gettext_lazy("Relevance"), "newest": gettext_lazy("Newest"), "oldest": gettext_lazy("Oldest")}
 
@@ -151,13 +156,15 @@ def _hit_row(hit: Hit, query: str, space: Space, titles: Mapping[uuid.UUID, str]
 def _title(exchange: ExchangeView) -> str:
     if exchange.assistant_message:
         return exchange.user_message
-    return exchange.source_file or _("Note")
+    return exchange.source_file or (_("Knowledge") if exchange.statement_state else _("Note"))
 
 
 def _attribution(exchange: ExchangeView) -> str:
     """Return the place in a document, or who said, noted or added the text and how."""
     if exchange.location and exchange.location.label:
         return exchange.location.label
+    if exchange.statement_state:
+        return str(_STATES[exchange.statement_state])
     sentences = {Exchange.Source.CHAT: _("Said by %(name)s"), Exchange.Source.NOTE: _("Noted by %(name)s")}
     sentence = sentences.get(Exchange.Source(exchange.source), "%(name)s, %(source)s")
     return sentence % {"name": exchange.owner_name, "source": SOURCES[exchange.source]}

@@ -35,7 +35,7 @@ def turn(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 
 @require_GET
 def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
-    """Redirect to the exchange's turn or passage; a note has its own page."""
+    """Redirect to the exchange's turn, passage or statement; a note has its own page."""
     exchange = access.get_exchange(request.user.pk, exchange_id)
     turn = Turn.objects.filter(id=exchange.turn_id).first() if exchange.turn_id else None
     if turn is not None:
@@ -43,6 +43,8 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     location = locations_of([exchange.id]).get(exchange.id)
     if location is not None:
         return redirect(passage_url(location))
+    if exchange.source == Exchange.Source.KNOWLEDGE:
+        return redirect(f"{reverse('knowledge')}?{urlencode({'at': exchange.id})}#statement-{exchange.id}")
     can_forget = access.can_forget(request.user.pk, exchange, is_administrator=request.user.is_administrator)
     readable = memory.readable_space_ids(request.user.pk)
     (feedback,) = feedback_for_exchanges(request.user.pk, [exchange.id], spaces=readable).values()

@@ -42,12 +42,15 @@ _ORDERS = {
 
 @require_GET
 def knowledge(request: PageRequest) -> HttpResponse:
-    """List the statements that the person may read."""
+    """List the statements that the person may read; `?at=` opens the page with this one."""
     wanted = _filter(request)
     spaces = memory.readable_space_ids(request.user.pk)
-    page = Paginator(memory.statement_ids(spaces, wanted), _PAGE_SIZE).get_page(request.GET.get("page"))
+    ids = memory.statement_ids(spaces, wanted)
+    at = parse_uuid(request.GET.get("at", ""))
+    number = ids.index(at) // _PAGE_SIZE + 1 if at in ids else request.GET.get("page")
+    page = Paginator(ids, _PAGE_SIZE).get_page(number)
     statements = memory.load_statements(list(page.object_list))
-    rows = statement_rows(statements, request.user)
+    rows = statement_rows(statements, request.user, spaces)
     topics = [TopicRow("", "", rows)]
     if wanted.order == "topic":
         topics = topic_rows(rows, statements, memory.count_by_topic(spaces, wanted))
@@ -64,6 +67,7 @@ def knowledge(request: PageRequest) -> HttpResponse:
         "orders": _ORDERS,
         "is_filtered": bool(wanted.text or wanted.space_id or wanted.to_review),
         "query": request.GET.urlencode(),
+        "at": at,
     }
     return render(request, "chat/knowledge.html", context)
 
@@ -71,9 +75,9 @@ def knowledge(request: PageRequest) -> HttpResponse:
 @require_GET
 def export(request: PageRequest) -> HttpResponse:
     """Return the statements of a list as Markdown, or as JSON with `?format=json`."""
-    ids = memory.statement_ids(memory.readable_space_ids(request.user.pk), _filter(request))
-    statements = memory.load_statements(ids)
-    rows = statement_rows(statements, request.user)
+    spaces = memory.readable_space_ids(request.user.pk)
+    statements = memory.load_statements(memory.statement_ids(spaces, _filter(request)))
+    rows = statement_rows(statements, request.user, spaces)
     topic_of = {statement.pk: statement.topic for statement in statements}
     if request.GET.get("format") == "json":
         content = [_as_json(row, topic_of[row.id]) for row in rows]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from django.db.models import Count, Q, QuerySet
 
 from memory.knowledge.statements import readable_statements
-from memory.models import Exchange, RecallLogEntry, Statement, StatementConflict, Support
+from memory.models import Exchange, Statement, StatementConflict, Support
+from memory.retrieval.recall_log import recall_counts
 from memory.spaces.access import SpaceIds
 
 BY_TOPIC, NEWEST, MOST_RECALLED = "topic", "newest", "recalled"
@@ -37,8 +38,9 @@ def statement_ids(spaces: SpaceIds, wanted: StatementFilter) -> list[uuid.UUID]:
     if wanted.order == NEWEST:
         return list(rows.order_by("-last_said_at", "pk").values_list("pk", flat=True))
     if wanted.order == MOST_RECALLED:
-        uses = Count("exchange__recalls")
-        return list(rows.annotate(uses=uses).order_by("-uses", "-last_said_at", "pk").values_list("pk", flat=True))
+        newest = list(rows.order_by("-last_said_at", "pk").values_list("pk", flat=True))
+        uses = recall_counts(newest, spaces=spaces)
+        return sorted(newest, key=lambda id: -uses.get(id, 0))
     topics: dict[str, list[Statement]] = defaultdict(list)
     for row in rows.only("topic", "state", "last_said_at", "superseded_by").order_by("-last_said_at", "pk"):
         topics[row.topic].append(row)
@@ -81,12 +83,6 @@ def conflicts_of(statements: Iterable[Statement]) -> dict[uuid.UUID, list[Statem
         found[pair.one_id].append(pair.other)
         found[pair.other_id].append(pair.one)
     return found
-
-
-def use_counts(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
-    """Return for how many answers each of these statements was recalled."""
-    rows = RecallLogEntry.objects.filter(exchange_id__in=list(ids)).values_list("exchange_id")
-    return dict(rows.annotate(n=Count("turn_id", distinct=True)).order_by())
 
 
 def _filtered(spaces: SpaceIds, wanted: StatementFilter) -> QuerySet[Statement]:

@@ -163,12 +163,17 @@ def format_passage(passage: Passage, mark: str = "000000", *, relation: str = ""
         "source": source,
         "place": passage.label,
         "same_subject": relation,
+        "state": _STATES.get(exchange.statement_state, ""),
     }
     head = " ".join(f'{name}="{neutralise_line(value)}"' for name, value in facts.items() if value)
     body = _body(passage)
     if max_chars is not None and len(body) > max_chars:
         body = body[:max_chars].rstrip() + "…"
     return f"<passage-{mark} {head}>\n{body}\n</passage-{mark}>"
+
+
+# What a prompt says about the state of a statement.
+_STATES = {"superseded": "superseded, no longer true", "conflicting": "contradicted by another statement"}
 
 
 def _cost(passages: Sequence[Passage]) -> int:

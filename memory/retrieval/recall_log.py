@@ -118,7 +118,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
     found: dict[uuid.UUID, dict[int, list[RecalledPassage]]] = defaultdict(lambda: defaultdict(list))
     rows = (
         RecallLogEntry.objects.filter(turn_id__in=list(turn_ids))
-        .select_related("exchange__owner")
+        .select_related("exchange__owner", "exchange__statement")
         .order_by("rank", "id")
     )
     locations = locations_of(row.exchange_id for row in rows if row.exchange.source_file)

@@ -23,6 +23,7 @@ from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
 from memory.retrieval.gate import relevance_filter, without_tail
 from memory.retrieval.levels import shipped_level
+from memory.retrieval.statement_hits import with_statements
 from memory.retrieval.subjects import related_messages
 from memory.retrieval.text_vectors import load_text_vectors
 from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits, SubjectOrder
@@ -133,9 +134,11 @@ def _subject_order(ranked: _RankedPool) -> SubjectOrder:
         return SubjectOrder.CHRONOLOGICAL
     if ranked.period is not None:
         return SubjectOrder.BY_SCORE
-    traits = ranked.pool.query.traits
-    asks_for_former = traits is not None and traits.former_state >= _ASKS_FOR_FORMER
-    return SubjectOrder.EARLIER_FIRST if asks_for_former else SubjectOrder.LATER_FIRST
+    return SubjectOrder.EARLIER_FIRST if _asks_for_former(ranked.pool.query) else SubjectOrder.LATER_FIRST
+
+
+def _asks_for_former(query: Query) -> bool:
+    return query.traits is not None and query.traits.former_state >= _ASKS_FOR_FORMER
 
 
 def _is_broad(query: Query) -> bool:
@@ -154,7 +157,7 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
         # A broad question needs many excerpts, which are less similar to it than one answer.
         if ranked.is_fused and not ranked.pool.is_lexical_only and not _is_broad(query):
             ranked.is_below = without_tail(order, related, ranked.is_below)
-    findable = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
+    findable = Exchange.objects.findable().select_related("owner", "statement").only(*ExchangeView.COLUMNS)
     rows = {row.id.hex: row for row in findable.filter(id__in=[uuid.UUID(c.id) for c in order])}
     locations = locations_of(row.pk for row in rows.values() if row.source_file)
     results = []
@@ -174,10 +177,12 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
                 related=related.get(candidate.id, frozenset()),
             )
         )
+    is_stale = len(results) < len(order)
+    results = with_statements(results, asks_for_former=_asks_for_former(query), is_recall=query.limits_sources)
     best = rerank.rerank(query.text, results)[: query.limit]
     return RankedHits(
         best,
         ranked.pool.is_lexical_only,
-        is_stale=len(results) < len(order),
+        is_stale=is_stale,
         subject_order=_subject_order(ranked),
     )

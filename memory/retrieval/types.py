@@ -21,7 +21,10 @@ from memory.spaces.access import SpaceIds
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """An exchange as it is shown to readers; `previous_id` is the one before it in its session or document."""
+    """An exchange as it is shown to readers; `previous_id` is the one before it in its session or document.
+
+    `statement_state` is that of the statement whose text it is, "" for any other exchange.
+    """
 
     id: uuid.UUID
     space_id: uuid.UUID
@@ -37,16 +40,17 @@ class ExchangeView:
     source_file: str
     location: ChunkLocation | None = None
     previous_id: uuid.UUID | None = None
+    statement_state: str = ""
 
     # Load only these columns; a row has more than twice as many.
     COLUMNS: ClassVar = (
         "space", "owner__name", "thread_id", "session_id", "turn_id", "user_message", "assistant_message", "timestamp",
-        "source", "source_file", "previous",
+        "source", "source_file", "previous", "statement__state",
     )  # fmt: skip
 
     @classmethod
     def from_row(cls, row: Exchange, location: ChunkLocation | None = None) -> ExchangeView:
-        """Build a view from an exchange loaded with its owner, and its location in a document."""
+        """Build a view from an exchange loaded with its owner and its statement, and its location in a document."""
         return cls(
             id=row.id,
             space_id=row.space_id,
@@ -62,6 +66,7 @@ class ExchangeView:
             source_file=row.source_file,
             location=location,
             previous_id=row.previous_id,
+            statement_state=row.statement.state if row.source == Exchange.Source.KNOWLEDGE else "",
         )
 
 
