@@ -21,9 +21,9 @@ from cato_web.api.auth import TokenAuth
 from cato_web.api.urls import operations
 from cato_web.webhooks.models import Webhook
 from chat.models import ImportJob
-from memory.models import Space
+from memory.models import Space, Statement
 from memory.spaces import access
-from tests.factories import PersonFactory, api_client, document, exchange, signed_in, thread, turn
+from tests.factories import PersonFactory, api_client, document, exchange, signed_in, statement, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -79,6 +79,12 @@ OPERATIONS: dict[str, OperationAccess] = {
     "POST /imports": OperationAccess("write", {"name": "a"}, is_form=True),
     "GET /imports/{import_id}": OperationAccess("read", is_owners=True),
     "POST /imports/{import_id}/cancel": WRITE,
+    "GET /knowledge": READ,
+    "GET /knowledge/{statement_id}": READ,
+    "POST /knowledge/{statement_id}/confirm": OperationAccess("write", {"revision": 1}),
+    "POST /knowledge/{statement_id}/correct": OperationAccess("write", {"revision": 1, "text": "Another fish."}),
+    "POST /knowledge/{statement_id}/keep": OperationAccess("write", {"revision": 1}),
+    "POST /knowledge/{statement_id}/reject": OperationAccess("write", {"revision": 1}),
     "GET /events": READ,
     "GET /webhooks": READ,
     "POST /webhooks": OperationAccess("read", {"address": "https://hooks.example.org"}),
@@ -90,6 +96,8 @@ OPERATIONS: dict[str, OperationAccess] = {
     "GET /admin/stats": READ,
     "GET /admin/people": READ,
 }
+# An answer is in progress in the thread; the statement contradicts no other.
+REFUSED = {"DELETE /threads/{thread_id}", "POST /knowledge/{statement_id}/keep"}
 OBJECT_OPERATIONS = {name: operation for name, operation in OPERATIONS.items() if "_id}" in name}
 
 
@@ -106,6 +114,7 @@ def objects(chroma):
         "turn_id": one.id,
         "exchange_id": stored.id,
         "document_id": stored_document.pk,
+        "statement_id": statement(stored, text="The secret of Alice is swordfish.").pk,
         "import_id": ImportJob.objects.create(owner=alice, name="secret.json", due_at=timezone.now()).pk,
         "webhook_id": Webhook.objects.create(
             api_token=alice.api_tokens.create(), address="https://secret.example", position=0, due_at=timezone.now()
@@ -120,9 +129,10 @@ def bob():
 
 
 def missing_ids() -> dict[str, Any]:
-    return {f"{name}_id": uuid.uuid4() for name in ("thread", "turn", "exchange", "document", "import", "webhook")} | {
-        "number": 1
-    }
+    return {
+        f"{name}_id": uuid.uuid4()
+        for name in ("thread", "turn", "exchange", "document", "statement", "import", "webhook")
+    } | {"number": 1}
 
 
 def send_request(client: Client, name: str, ids: dict[str, Any]) -> tuple[int, str]:
@@ -190,7 +200,8 @@ def test_the_owner_may_call_every_operation(objects):
     alice = api_client(PersonFactory._meta.model.objects.get(name="Alice Owner"))
     for name in sorted(OBJECT_OPERATIONS, key=lambda name: name.startswith("DELETE")):
         if "versions" not in name or name.startswith("GET"):
-            assert send_request(alice, name, objects)[0] in (200, 204) or name == "DELETE /threads/{thread_id}", name
+            Statement.objects.update(revision=1)  # each decision names the revision that was read
+            assert send_request(alice, name, objects)[0] in (200, 204) or name in REFUSED, name
 
 
 def test_no_list_contains_data_of_other_people(bob, objects):
@@ -202,6 +213,7 @@ def test_no_list_contains_data_of_other_people(bob, objects):
         "/threads",
         "/imports",
         "/webhooks",
+        "/knowledge",
         "/spaces",
         "/me",
     ):

@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
+import uuid
 from pathlib import Path
 
 import httpx
@@ -51,8 +53,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(api: httpx.Client, kind: str, folder: Path) -> str:
+def make(cato: server.Cato, api: httpx.Client, kind: str, folder: Path) -> str:
     """Create an object of this kind; return its id."""
+    if kind == "knowledge":
+        return make_statement(cato, api)
     if kind == "exchanges":
         response = api.post("/api/exchanges", json={"text": "The key hangs behind the door."})
         return str(response.json()["exchanges"][0]["id"])
@@ -66,6 +70,25 @@ def make(api: httpx.Client, kind: str, folder: Path) -> str:
     assert kind == "imports"
     response = api.post("/api/imports", files={"file": (folder / "conversations.json").open("rb")})
     return str(response.json()["id"])
+
+
+def make_statement(cato: server.Cato, api: httpx.Client) -> str:
+    """Turn a stored exchange into a statement that another one supports, since no model extracts one; return its id."""
+    ids = [
+        uuid.UUID(api.post("/api/exchanges", json={"text": text}).json()["exchanges"][0]["id"]).hex
+        for text in (f"A buoy makes at most {uuid.uuid4()} retries.", "Never more retries than that.")
+    ]
+    with sqlite3.connect(cato.database, timeout=20) as database:
+        database.execute("UPDATE memory_exchange SET source = 'knowledge' WHERE id = ?", ids[:1])
+        database.execute(
+            "INSERT INTO memory_statement (exchange_id, kind, topic, state, state_since, first_said_at, last_said_at, revision) "
+            "SELECT id, 'fact', 'Uplink', 'current', timestamp, timestamp, timestamp, 1 FROM memory_exchange WHERE id = ?",
+            ids[:1],
+        )
+        database.execute(
+            "INSERT INTO memory_support (statement_id, exchange_id, quote) VALUES (?, ?, 'Never more')", ids
+        )
+    return str(uuid.UUID(ids[0]))
 
 
 def has_archive(api: httpx.Client) -> bool:
@@ -86,7 +109,7 @@ def test_a_documented_command_works(command, cato, api, folder):
         assert os.environ.get("CI") != "true", "curl is not installed"
         pytest.skip("curl is not installed")
     token = api.headers["Authorization"].removeprefix("Bearer ")
-    written = re.sub(r"/(\w+)/ID\b", lambda found: f"/{found[1]}/{make(api, found[1], folder)}", command)
+    written = re.sub(r"/(\w+)/ID\b", lambda found: f"/{found[1]}/{make(cato, api, found[1], folder)}", command)
     written = written.replace("http://127.0.0.1:8000", cato.url).replace("cato_…", token)
     if "/export" in written:
         api.post("/api/export")

@@ -35,7 +35,7 @@ def list_exchanges(
     """List the exchanges that the user can read, newest first."""
     conditions = {"thread_id": thread, "source": source}
     rows = Exchange.objects.findable().filter(**{key: value for key, value in conditions.items() if value is not None})
-    readable = memory.in_spaces(rows.select_related("owner"), readable_spaces(request, space))
+    readable = memory.in_spaces(rows.select_related("owner", "statement"), readable_spaces(request, space))
     page, after = paginate(readable, "timestamp", cursor, limit)
     return schemas.Exchanges(exchanges=serializers.serialize_exchanges(page), next=after)
 
@@ -66,7 +66,7 @@ def _add(request: ApiRequest, items: Sequence[schemas.NewExchange]) -> list[uuid
 def _serialize_added(request: ApiRequest, ids: Sequence[uuid.UUID]) -> list[schemas.Exchange]:
     """Return these exchanges in this order; those that were forgotten since are left out."""
     rows = memory.in_spaces(
-        Exchange.objects.findable().filter(pk__in=ids).select_related("owner"), readable_spaces(request)
+        Exchange.objects.findable().filter(pk__in=ids).select_related("owner", "statement"), readable_spaces(request)
     ).in_bulk()
     return serializers.serialize_exchanges([rows[id] for id in ids if id in rows])
 

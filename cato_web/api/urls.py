@@ -27,6 +27,7 @@ from cato_web.api import (
     exchanges,
     exports,
     imports,
+    knowledge,
     records,
     schema_page,
     search,
@@ -56,7 +57,7 @@ class Api(NinjaAPI):
 api = Api(title="Cato", version="1", description=_ABOUT, openapi_url=None, docs_url=None, urls_namespace="api")
 errors.install_error_handlers(api)
 for module in (
-    *(account, search, exchanges, documents, threads, ask, records, imports, exports, events, webhooks),
+    *(account, search, exchanges, documents, threads, ask, records, knowledge, imports, exports, events, webhooks),
     administration,
 ):
     api.add_router("", module.router)
