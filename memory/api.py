@@ -111,7 +111,9 @@ from memory.knowledge.statements import (
     NewSupport,
     add_statements,
     add_support,
+    are_unchanged,
     readable_statements,
+    topics_of,
 )
 from memory.knowledge.unread import is_due as has_unread_exchanges
 from memory.knowledge.unread import next_clusters, unread_exchanges
@@ -148,7 +150,7 @@ from memory.retrieval import get_strategy, strategy_names
 from memory.retrieval.attached_context import build_attached_context
 from memory.retrieval.dates import parse_date_range
 from memory.retrieval.explanations import SIMILAR
-from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction
+from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction, are_instructions
 from memory.retrieval.neutralising import neutralise, neutralise_line
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter
@@ -180,6 +182,7 @@ from memory.spaces.access import (
     admin_visible_space_ids,
     audience_space_ids,
     audience_text,
+    can_set_knowledge,
     get_space,
     in_spaces,
     list_readable_spaces,

@@ -82,6 +82,7 @@ def test_a_statement_that_loses_one_of_its_sources_is_forgotten_and_the_others_a
 
     assert seen_by(person) == []
     assert not ExtractedExchange.objects.filter(exchange=other).exists()
+    assert statement(other).exchange.user_message == RETRIES, "the forgotten one, not erased yet, is not known"
 
 
 def test_a_statement_stays_if_another_source_has_its_words(memory, person):

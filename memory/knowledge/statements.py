@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Count, F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -59,6 +59,18 @@ def add_statements(space: Space, items: Sequence[NewStatement], *, read: Iterabl
     rows = [ExtractedExchange(exchange_id=source.exchange_id) for source in unchanged]
     ExtractedExchange.objects.bulk_create(rows, ignore_conflicts=True)
     return stored
+
+
+def are_unchanged(space: Space, read: Sequence[NewSupport]) -> bool:
+    """Lock the exchanges in `read`; return whether all are findable in the space, as they were when they were read."""
+    return _are_unchanged(read, _lock_sources(space, {source.exchange_id for source in read}))
+
+
+def topics_of(space_id: uuid.UUID, *, limit: int = 40) -> list[str]:
+    """Return the topics of the space with the most statements that are not hidden."""
+    rows = Statement.objects.filter(exchange__in=Exchange.objects.findable(), exchange__space_id=space_id)
+    counted = rows.values("topic").annotate(count=Count("pk")).order_by("-count", "topic")
+    return [row["topic"] for row in counted[:limit]]
 
 
 def add_support(statement: Statement, support: NewSupport) -> bool:
@@ -121,8 +133,8 @@ def _are_unchanged(supports: Iterable[NewSupport], sources: dict[uuid.UUID, Exch
 
 
 def _known_texts(space: Space, texts: Iterable[str]) -> set[str]:
-    rows = Exchange.objects.filter(space=space, source=Exchange.Source.KNOWLEDGE, user_message__in=list(texts))
-    return set(rows.values_list("user_message", flat=True))
+    rows = Exchange.objects.filter(space=space, source=Exchange.Source.KNOWLEDGE, forgotten_at=None)
+    return set(rows.filter(user_message__in=list(texts)).values_list("user_message", flat=True))
 
 
 def _store(space: Space, items: Sequence[NewStatement], sources: dict[uuid.UUID, Exchange]) -> list[Statement]:

@@ -59,6 +59,16 @@ def detect_async(message: str, query: Query) -> Callable[[], DetectedInstruction
     return lambda: _detect(parts, query, get_vectors())
 
 
+def are_instructions(texts: Sequence[str]) -> list[bool]:
+    """Return for each sentence whether it says how answers should be from now on. Raises EmbeddingError."""
+    if not texts:
+        return []
+    generation = generations.active_generation()
+    vectors = generations.embedder_for(generation).embed_documents(texts)
+    values = probes.read_instructions(vectors, generation.provider, generation.model)
+    return [value >= OF_SENTENCE.recognised for value in values] if values else [False] * len(texts)
+
+
 def _split(message: str) -> list[str]:
     """Return the sentences of a message, each on one line; a line break ends a sentence as well."""
     return [

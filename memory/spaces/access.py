@@ -50,8 +50,15 @@ def manages_space(person_id: uuid.UUID, space: Space) -> bool:
     if space.kind == Space.Kind.GROUP:
         managers = Membership.objects.filter(space=space, role=Membership.Role.MANAGER)
         return managers.filter(person_id=person_id).exists()
-    person: Any = get_user_model().objects.filter(pk=person_id, is_active=True).first()
-    return person is not None and person.is_administrator
+    return _is_administrator(person_id)
+
+
+def can_set_knowledge(person_id: uuid.UUID, space: Space) -> bool:
+    """Return True if this person decides whether statements are extracted from `space`, which costs tokens of the model.
+
+    The owner decides for a personal space, and administrators for all others.
+    """
+    return space.owner_id == person_id if space.kind == Space.Kind.PERSONAL else _is_administrator(person_id)
 
 
 def admin_visible_space_ids(person_id: uuid.UUID) -> SpaceIds:
@@ -148,6 +155,11 @@ def _readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
         | Q(kind=Space.Kind.GROUP, id__in=groups)
         | Q(kind=Space.Kind.TEAM)
     )
+
+
+def _is_administrator(person_id: uuid.UUID) -> bool:
+    person: Any = get_user_model().objects.filter(pk=person_id, is_active=True).first()
+    return person is not None and person.is_administrator
 
 
 def _create_space(**fields: object) -> Space:
