@@ -82,6 +82,7 @@ def sweep() -> None:
         chat.delete_forgotten_instructions,
         chat.delete_unsent_attachments,
         chat.resume_imports,
+        chat.resume_extraction,
         exports.resume_exports,
         exports.check_after_forgetting,
         run_account_deletions,

@@ -4,6 +4,7 @@ from chat.attachments import delete_orphaned_attachments, delete_unsent_attachme
 from chat.imports.jobs import delete_imports_of, delete_orphaned_imports, resume_imports
 from chat.instructions.editing import delete_forgotten as delete_forgotten_instructions
 from chat.instructions.editing import delete_of_person as delete_instructions_of
+from chat.knowledge.switching import resume_extraction, set_knowledge
 from chat.threads.fork import fork_thread
 from chat.threads.lifecycle import (
     continue_thread,

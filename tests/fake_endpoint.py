@@ -37,8 +37,9 @@ from tests.faults import FAULTS, Fault
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-# Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools.
-MODES = ("ok", "slow", "cut", "hang", "blind", "toolless", "wrong-dimension")
+# Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools,
+# "schemaless" to a response format.
+MODES = ("ok", "slow", "cut", "hang", "blind", "toolless", "schemaless", "wrong-dimension")
 
 
 @dataclass
@@ -169,6 +170,8 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
         mode = "error-400" if "image_url" in json.dumps(body) else "ok"
     if mode == "toolless":
         mode = "error-400" if (body or {}).get("tools") else "ok"
+    if mode == "schemaless":
+        mode = "error-400" if (body or {}).get("response_format") else "ok"
     if mode == "hang":
         while (await receive())["type"] != "http.disconnect":
             pass

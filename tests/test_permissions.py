@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
 from collections.abc import Callable
@@ -14,10 +15,13 @@ from django.urls import reverse
 
 from cato_web.accounts.models import OneTimeLink, User
 from chat import prompt_library
+from chat.errors import PermissionDeniedError
 from chat.instructions.editing import add as add_instruction
+from chat.knowledge.switching import set_knowledge
 from chat.models import Instruction, SavedPrompt, Thread, Turn
 from memory.administration import operations, reveals
-from memory.models import Exchange, Membership, Reveal, Space
+from memory.errors import NotFoundError
+from memory.models import Exchange, Membership, Reveal, Space, SpaceKnowledge
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, thread, turn
 
@@ -321,6 +325,13 @@ def rename_group(case: Case) -> bool:
     case.post("change_group", case.crew.id, name="Another name")
     case.crew.refresh_from_db()
     return case.crew.name == "Another name"
+
+
+@check("Have statements extracted in the group")
+def switch_knowledge_on(case: Case) -> bool:
+    with contextlib.suppress(NotFoundError, PermissionDeniedError):
+        set_knowledge(case.actor.pk, case.crew, is_on=True)
+    return SpaceKnowledge.objects.filter(space=case.crew, is_on=True).exists()
 
 
 @check("Invite somebody")

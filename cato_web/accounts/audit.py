@@ -10,7 +10,7 @@ from django.dispatch import receiver
 
 from cato_web.accounts.models import AuditEntry
 from chat import signals as chat
-from memory.api import Operation, Reveal, Space, signals
+from memory.api import Operation, Reveal, Space, SpaceKnowledge, signals
 
 
 @receiver(signals.exchanges_forgotten)
@@ -85,6 +85,15 @@ def note_endpoint(by: uuid.UUID, **kwargs: Any) -> None:
 def note_tool_server(by: uuid.UUID, name: str, **kwargs: Any) -> None:
     """Record a change of a tool server."""
     _note(AuditEntry.Action.SETTINGS_CHANGED, f"the tool server {name}", by)
+
+
+@receiver(chat.knowledge_set)
+def note_knowledge(by: uuid.UUID, knowledge: SpaceKnowledge, **kwargs: Any) -> None:
+    """Record a change of the extraction of statements from a space."""
+    state = ("paused" if knowledge.is_paused else "on") if knowledge.is_on else "off"
+    budget = f"{knowledge.daily_tokens:,} tokens a day"
+    target = f"knowledge of {knowledge.space_id}: {state}, {budget}, {knowledge.model or 'default model'}"
+    _note(AuditEntry.Action.SETTINGS_CHANGED, target, by)
 
 
 def _note(action: str, target: str, by: uuid.UUID) -> None:

@@ -29,7 +29,7 @@ R = TypeVar("R")
 # The content of a message is text, a list of parts if it has images, or None if it only has tool calls.
 Message = dict[str, Any]
 _SLICE_BYTES = 4096  # after so many bytes, other tasks of the event loop run
-_MAX_REASONING = 200_000  # characters before a short answer
+MAX_REASONING = 200_000  # characters before a short answer
 _MAX_MODELS, _MAX_NAME_LENGTH = 1_000, 120
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelEndpoint, AsyncOpenAI]] = WeakKeyDictionary()
@@ -166,7 +166,7 @@ async def complete(endpoint: ModelEndpoint, messages: Sequence[Message], *, mode
         async for chunk in chunks:
             text += chunk.text
             reasoning += len(chunk.reasoning)
-            if len(text) > 200 or reasoning > _MAX_REASONING:
+            if len(text) > 200 or reasoning > MAX_REASONING:
                 break
     if not text.strip():
         raise ModelError(_("%(model)s answered with nothing.") % {"model": model or endpoint.host}, "empty")

@@ -1,0 +1,175 @@
+"""Runs extraction: one request at a time, within the daily budget of tokens of each space, after answers of people."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.errors import ModelError
+from chat.knowledge.extraction import extract
+from chat.knowledge.prompt import SCHEMA
+from chat.knowledge.reply import UnusableReplyError
+from chat.llm import client
+from chat.llm import endpoint as endpoints
+from chat.llm.client import Message
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.structured import Completion, complete_json
+from chat.models import Turn
+from memory import api as memory
+from memory.api import CatoError, Lease, LeaseLostError, SpaceKnowledge, jobs
+
+log = logging.getLogger(__name__)
+
+_INTERVAL = timedelta(minutes=1)  # between two looks at a space
+_AFTER_ANSWERS = timedelta(seconds=10)
+_MAX_RUN = 240.0  # seconds, after which other spaces get their turn
+_RENEWAL_INTERVAL = 5.0  # seconds, within a request
+# Replies that cannot be used until a run ends: a model may be unable to write them.
+_MAX_UNUSABLE = 3
+# A failed request costs nothing, an unusable reply costs tokens.
+_MAX_DELAY, _MAX_DELAY_UNUSABLE = timedelta(minutes=15), timedelta(hours=6)
+# One per process: requests would compete for the endpoint, and for the threads of other tasks.
+_lock = threading.Lock()
+
+
+def spaces_to_read() -> QuerySet[SpaceKnowledge]:
+    """Return the spaces whose extraction is on, in the order of their turns."""
+    return SpaceKnowledge.objects.filter(is_on=True, is_paused=False).order_by("due_at", "pk")
+
+
+def run_extractions() -> int:
+    """Extract statements from the spaces that are due, one after the other; return the number of statements."""
+    if not _lock.acquire(blocking=False):
+        return 0
+    try:
+        count = 0
+        while claimed := jobs.claim(spaces_to_read().select_related("space"), 1):
+            count += ExtractionRun(claimed[0]).run()
+        return count
+    finally:
+        _lock.release()
+
+
+class ExtractionRun:
+    """One claim of a space: clusters are extracted until the time, the budget or the clusters end."""
+
+    def __init__(self, knowledge: SpaceKnowledge) -> None:
+        self._knowledge = knowledge
+        self._lease = Lease(knowledge)
+        self._started_at = time.monotonic()
+        self._added = self._read = self._unusable = 0
+
+    def run(self) -> int:
+        """Extract statements, and return their number; an error is stored on the row, and the rest is left for later."""
+        try:
+            self._run()
+        except LeaseLostError:
+            log.info("extraction was switched off, changed or taken over while it ran")
+        return self._added
+
+    def _run(self) -> None:
+        try:
+            endpoint = endpoints.current()
+            if endpoint is None or not settings.CATO.vector_store.enabled or not self._is_due():
+                self._lease.release(due_at=timezone.now() + _INTERVAL, failures=0)
+                return
+            due_at = self._extract_clusters(endpoint)
+            if self._unusable:
+                reason = _("The model's reply for some messages could not be used. They are read again later.")
+                self._retry_later(reason, _MAX_DELAY_UNUSABLE)
+            else:
+                self._lease.release(due_at=due_at, failures=0 if self._read else self._knowledge.failures)
+        except (ModelError, CatoError) as error:
+            self._retry_later(str(error), _MAX_DELAY)
+        except LeaseLostError:
+            raise
+        except Exception as error:
+            # Any error: nothing of the cluster is stored, and another attempt reads it again.
+            log.exception("an extraction failed")
+            reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
+            self._retry_later(reason % {"error": type(error).__name__}, _MAX_DELAY)
+
+    def _is_due(self) -> bool:
+        return memory.has_unread_exchanges(self._knowledge.space_id, timezone.now())
+
+    def _extract_clusters(self, endpoint: ModelEndpoint) -> datetime:
+        """Extract one batch of clusters; return when the space is to be looked at again."""
+        if (later := self._later()) is not None:
+            return later
+        clusters = memory.next_clusters(self._knowledge.space_id)
+        if self._knowledge.failures:
+            # Those that failed must not be the first ones again and again.
+            random.shuffle(clusters)
+        for cluster in clusters:
+            if (later := self._later()) is not None:
+                return later
+            try:
+                ids = [exchange.pk for exchange in cluster]
+                ask = partial(self._ask, endpoint)
+                self._added += extract(self._knowledge.space, ids, ask=ask, hold=self._lease.renew)
+                self._read += 1
+            except UnusableReplyError:
+                self._unusable += 1
+                if self._unusable == _MAX_UNUSABLE:
+                    break
+        return timezone.now()
+
+    def _later(self) -> datetime | None:
+        """Return when to continue if not now: on the next day, after answers of people, or after other spaces."""
+        now = timezone.now()
+        if self._used_today() >= self._knowledge.daily_tokens:
+            return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), UTC)
+        if Turn.objects.running().exclude(state=Turn.State.WAITING).exists():
+            return now + _AFTER_ANSWERS
+        return now if time.monotonic() - self._started_at > _MAX_RUN else None
+
+    def _ask(self, endpoint: ModelEndpoint, messages: Sequence[Message]) -> str:
+        """Return the model's reply, and count its tokens; the lease is renewed meanwhile.
+
+        Raises ModelError and LeaseLostError.
+        """
+        stopped = threading.Event()
+        model = self._knowledge.model
+
+        def request() -> Completion:
+            return client.run(complete_json(endpoint, messages, schema=SCHEMA, model=model, is_stopped=stopped.is_set))
+
+        self._lease.check()
+        with ThreadPoolExecutor(1, thread_name_prefix="extraction") as threads:
+            reply = threads.submit(request)
+            try:
+                while not wait([reply], _RENEWAL_INTERVAL).done:
+                    self._lease.check()
+            except LeaseLostError:
+                stopped.set()
+                raise
+        completion = reply.result()
+        self._count(completion.tokens)
+        return completion.text
+
+    def _used_today(self) -> int:
+        is_today = self._knowledge.tokens_used_on == timezone.now().astimezone(UTC).date()
+        return self._knowledge.tokens_used if is_today else 0
+
+    def _count(self, tokens: int) -> None:
+        """Save the tokens at once: they are spent whatever the reply is worth. Raises LeaseLostError."""
+        used, today = self._used_today() + tokens, timezone.now().astimezone(UTC).date()
+        self._knowledge.tokens_used, self._knowledge.tokens_used_on = used, today
+        self._lease.update(tokens_used=used, tokens_used_on=today)
+
+    def _retry_later(self, error: str, max_delay: timedelta) -> None:
+        """Store the error; the delay doubles with each run that read nothing. Raises LeaseLostError."""
+        failures = 1 if self._read else min(self._knowledge.failures + 1, 30)
+        delay = min(_INTERVAL * 2 ** (failures - 1), max_delay)
+        self._lease.release(due_at=timezone.now() + delay, failures=failures, error=error[:300])
