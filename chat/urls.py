@@ -5,6 +5,7 @@ from django.urls import path
 from chat.views import (
     attachments,
     exchanges,
+    extraction_settings,
     forgetting,
     imports,
     instructions,
@@ -92,6 +93,8 @@ urlpatterns = [
         name="set_thread_instruction",
     ),
     path("knowledge", knowledge.knowledge, name="knowledge"),
+    path("knowledge/extraction", extraction_settings.extraction, name="extraction"),
+    path("knowledge/extraction/<uuid:space_id>", extraction_settings.set_extraction, name="set_extraction"),
     path("knowledge/export", knowledge.export, name="export_knowledge"),
     path("knowledge/<uuid:statement_id>/confirm", knowledge.confirm, name="confirm_statement"),
     path("knowledge/<uuid:statement_id>/correct", knowledge.correct, name="correct_statement"),

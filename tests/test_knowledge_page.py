@@ -183,3 +183,33 @@ def test_the_page_takes_the_same_statements_of_sql_for_one_statement_and_for_ten
         page_of(client)
 
     assert len(for_ten) <= len(for_one), for_ten.report()
+
+
+def test_a_person_switches_extraction_on_in_the_personal_space_and_an_administrator_in_the_others(memory, person):
+    client = signed_in(person)
+    assert "Extraction is off in all spaces that you read." in page_of(client)
+    assert "Everyone" not in page_of(client, "/extraction").split("Extraction of statements")[1]
+
+    own, team = access.personal_space(person.id), access.team_space()
+    assert client.post(f"/knowledge/extraction/{own.pk}", {"action": "on"}).status_code == 302
+    assert client.post(f"/knowledge/extraction/{team.pk}", {"action": "on"}).status_code == 403
+    assert "Only you: Waiting for a model: none is connected" in page_of(client)
+
+    signed_in(AdministratorFactory()).post(f"/knowledge/extraction/{team.pk}", {"action": "on"})
+    assert "Everyone: Waiting for a model" in page_of(client)
+
+
+def test_extraction_is_paused_limited_and_switched_off(memory, person):
+    own = access.personal_space(person.id)
+    client = signed_in(person)
+    change = f"/knowledge/extraction/{own.pk}"
+    client.post(change, {"action": "on"})
+
+    client.post(change, {"action": "save", "model": "small-model", "daily_tokens": "1000"})
+    assert "0 of 1,000 tokens today" in page_of(client, "/extraction")
+    client.post(change, {"action": "save", "model": "small-model", "daily_tokens": "many"})
+    assert "Enter the tokens of a day as a whole number." in page_of(client, "/extraction")
+    client.post(change, {"action": "pause"})
+    assert "Paused" in page_of(client, "/extraction")
+    client.post(change, {"action": "off"})
+    assert "Extraction is off" in page_of(client)

@@ -143,6 +143,8 @@ ROUTES: dict[str, RouteAccess] = {
     "saved_prompts": RouteAccess(methods=("get", "post")),
     "knowledge": RouteAccess(),
     "export_knowledge": RouteAccess(),
+    "extraction": RouteAccess(),
+    "set_extraction": RouteAccess(methods=POST, names=("space_id",), data={"action": "on"}),
     "confirm_statement": RouteAccess(methods=POST, names=("statement_id",)),
     "correct_statement": RouteAccess(methods=POST, names=("statement_id",), data={"text": "It is another fish."}),
     "reject_statement": RouteAccess(methods=POST, names=("statement_id",)),

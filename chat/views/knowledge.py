@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from chat import services
+from chat.rows.extraction import extraction_rows, running_rows
 from chat.rows.knowledge import StatementRow, TopicRow, statement_rows, topic_rows
 from memory import api as memory
 from memory.api import (
@@ -68,6 +69,7 @@ def knowledge(request: PageRequest) -> HttpResponse:
         "is_filtered": bool(wanted.text or wanted.space_id or wanted.to_review),
         "query": request.GET.urlencode(),
         "at": at,
+        "extraction": running_rows(extraction_rows(request.user.pk)),
     }
     return render(request, "chat/knowledge.html", context)
 
