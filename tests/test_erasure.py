@@ -28,8 +28,20 @@ OF_THE_TEAM = ("The ferry leaves at noon on Sundays.", "From the northern pier."
 # The exchange after a forgotten one was embedded with the end of it.
 FOLLOWER = ("And who else should know about it?", "Only the two of us.")
 DOCUMENT = "Vanderquist pays 5417 euros a month for the quayside warehouse. " * 30
-DATA = ("FORGOTTEN", "KEPT", "OF_THE_TEAM", "FOLLOWER", "DOCUMENT")
-WORDS = ("xylophon", "quillfeath", "74-11-93", "wilhelmina", "zweigelt", "boathouse", "vanderquist", "quaysid")
+# Extracted from the party, with which it is forgotten.
+STATEMENT, TOPIC = "Marzipanfalter bakes the cake for the boathouse.", "Marzipanfalter"
+DATA = ("STATEMENT", "TOPIC", "FORGOTTEN", "KEPT", "OF_THE_TEAM", "FOLLOWER", "DOCUMENT")
+WORDS = (
+    "xylophon",
+    "quillfeath",
+    "74-11-93",
+    "wilhelmina",
+    "zweigelt",
+    "boathouse",
+    "vanderquist",
+    "quaysid",
+    "marzipanfalt",
+)
 
 
 def in_process(cato: Cato, code: str) -> Any:
@@ -72,6 +84,12 @@ session = uuid.uuid4()
 gone = [keep(FORGOTTEN["safe"], session)]
 follower = keep(FOLLOWER, session)
 gone.append(keep(FORGOTTEN["party"]))
+from memory.knowledge.statements import NewStatement, NewSupport, add_statements
+support = NewSupport(gone[-1].pk, gone[-1].user_message, gone[-1].version)
+added = add_statements(
+    space, [NewStatement(text=STATEMENT, kind="plan", topic=TOPIC, supports=[support])], read=[support]
+)
+stated = [statement.exchange for statement in added]
 from django.core.files.base import ContentFile
 version = api.upload_document(ContentFile(DOCUMENT.encode()), name="rent.txt", space=space, owner_id=person.pk, source="cli").version
 api.read_documents()
@@ -81,12 +99,12 @@ kept = [keep(pair) for pair in KEPT.values()]
 space = access.team_space()
 kept += [keep(OF_THE_TEAM)]
 import time
-ids = [e.pk for e in [*gone, follower, *kept]]
+ids = [e.pk for e in [*gone, *stated, follower, *kept]]
 while set(api.memory_states(ids).values()) != {"remembered"}:
     api.index_pending()
     time.sleep(.1)
 vectors = []
-for exchange in [*gone, follower]:
+for exchange in [*gone, *stated, follower]:
     row = EmbeddingJob.objects.select_related("collection").get(exchange=exchange)
     found = store._collection(row.collection.name).get(
         ids=vector_ids(row.exchange_id, row.version, row.parts), include=["embeddings"])
@@ -120,11 +138,12 @@ api.forget_documents(Document.objects.values_list("pk", flat=True), by=by)
 api.forget(ids, by=by)
 while api.cleanup_documents():
     pass
-while (receipt := forgetting.receipt_for(ids)).under_way or EmbeddingJob.objects.exclude(state="done").exists():
+erasing = Exchange.objects.exclude(forgotten_at=None).filter(erased_at=None)
+while erasing.exists() or EmbeddingJob.objects.exclude(state="done").exists():
     api.erase_forgotten()
     api.index_pending()
     time.sleep(.2)
-out = dataclasses.asdict(receipt)
+out = dataclasses.asdict(forgetting.receipt_for(ids))
 """,
     )
     return receipt
