@@ -53,20 +53,21 @@ def clean_environment() -> dict[str, str]:
     }
 
 
-# The modules that run with the services, too: they are about statements of SQL, locks and transactions, the vector store,
-# messages between processes, or what several processes do at the same time. All others behave the same on both.
+# The modules that run with the services, too: they are about statements of SQL, locks and transactions, the vector
+# store, messages between processes, or what several processes do at the same time. All others behave the same on both.
 TOPOLOGY_DEPENDENT = {
-    "access", "account_deletion", "additions", "administration", "api_answers", "attached_documents", "backup", "branches",
-    "bulk_forgetting", "cache_connections", "concurrent_answers", "conversation", "crash", "degraded", "diversity",
-    "document_deletion", "documents", "erasure", "events", "export_jobs", "feedback", "filters", "flush_loop",
-    "forget_everywhere", "forgetting", "forgetting_scope", "forks", "groups", "health", "idempotency", "identical_vectors",
-    "import_jobs", "imports", "indexing", "knowledge", "last_administrator", "leases", "lexical_search", "lost_access",
-    "maintenance", "memory_saving", "memory_searches", "mentions", "migrations", "news", "permissions", "presence",
-    "properties", "properties_http", "queue", "quick_search", "recall", "recall_filter", "records", "retrieval", "reveals",
-    "scale_out", "search_page", "shared_collections", "socket_limits", "spaces", "statements", "stats", "suggestions",
-    "thread_list", "thread_management", "threads", "tool_decisions", "uses",
-    "e2e/attachments", "e2e/documents", "e2e/forget_everywhere", "e2e/memory_in_languages", "e2e/memory_searches",
-    "e2e/recall", "e2e/sources", "e2e/streaming", "e2e/team_threads", "e2e/tool_servers", "e2e/without_index",
+    "access", "account_deletion", "additions", "administration", "api_answers", "attached_documents", "backup",
+    "branches", "bulk_forgetting", "cache_connections", "concurrent_answers", "conversation", "crash", "degraded",
+    "diversity", "document_deletion", "documents", "erasure", "events", "export_jobs", "feedback", "filters",
+    "flush_loop", "forget_everywhere", "forgetting", "forgetting_scope", "forks", "groups", "health", "idempotency",
+    "identical_vectors", "import_jobs", "imports", "indexing", "knowledge", "knowledge_properties", "knowledge_worker",
+    "last_administrator", "leases", "lexical_search", "lost_access", "maintenance", "memory_saving", "memory_searches",
+    "mentions", "migrations", "news", "permissions", "presence", "properties", "properties_http", "queue",
+    "quick_search", "recall", "recall_filter", "records", "retrieval", "reveals", "scale_out", "search_page",
+    "shared_collections", "socket_limits", "spaces", "statements", "stats", "suggestions", "thread_list",
+    "thread_management", "threads", "tool_decisions", "uses", "webhooks", "e2e/attachments", "e2e/documents",
+    "e2e/forget_everywhere", "e2e/memory_in_languages", "e2e/memory_searches", "e2e/recall", "e2e/sources",
+    "e2e/streaming", "e2e/team_threads", "e2e/tool_servers", "e2e/without_index",
 }  # fmt: skip
 
 HOME = Path(tempfile.mkdtemp(prefix=f"cato-tests-{WORKER}-"))
