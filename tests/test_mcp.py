@@ -26,7 +26,7 @@ from memory.errors import InvalidInputError, NotFoundError
 from memory.index import indexing
 from memory.models import Space
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, group, thread, turn, upload
+from tests.factories import PersonFactory, document, exchange, group, statement, thread, turn, upload
 from tests.server import ROOT, wait_for
 from tests.tokens import create_tokens
 
@@ -129,7 +129,15 @@ def with_client(cato, token: str, act: Callable[[Client], Awaitable[Any]], mode:
     return asyncio.run(run())
 
 
-READS = {"search_memory", "get_thread", "read_document", "list_spaces", "list_threads", "list_documents"}
+READS = {
+    "search_memory",
+    "get_thread",
+    "read_document",
+    "list_spaces",
+    "list_threads",
+    "list_documents",
+    "list_knowledge",
+}
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -381,6 +389,7 @@ def alices_objects(memory) -> dict[str, Any]:
     of_alice = thread(alice, title="The secret of Alice")
     first_turn = turn(of_alice, "My secret is swordfish", "I keep it.")
     stored = exchange(alice, "My secret is swordfish", "I keep it.", thread_id=of_alice.id, turn_id=first_turn.id)
+    statement(stored, text="The secret of Alice is swordfish.")
     manual = document(alice, "The secret manual.md", "The safe has the number 4712")
     prompt_library.add(access.personal_space(alice.pk), name="secret", text="Tell swordfish", by=alice.pk)
     return {
@@ -420,6 +429,7 @@ SPACES = [
     (reading.search_memory, arguments.SearchMemory, {"query": "secret"}),
     (reading.list_threads, arguments.ListThreads, {}),
     (reading.list_documents, arguments.ListDocuments, {}),
+    (reading.list_knowledge, arguments.ListKnowledge, {}),
     (tools.add_memory, arguments.AddMemory, {"text": "A text"}),
     (tools.ask, arguments.Ask, {"message": "Hello"}),
 ]
@@ -440,6 +450,7 @@ def test_nothing_of_other_people_is_found_or_listed(caller, alices_objects):
     assert search(caller, "secret swordfish") == []
     assert reading.list_threads(caller, arguments.ListThreads()).threads == []
     assert reading.list_documents(caller, arguments.ListDocuments()).documents == []
+    assert reading.list_knowledge(caller, arguments.ListKnowledge()).statements == []
     assert {space.kind for space in reading.list_spaces(caller, arguments.ListSpaces()).spaces} <= {"personal", "team"}
     assert resources.list_resources(caller, None)[0] == resources.list_resources(caller, "documents:")[0] == []
     assert resources.list_prompts(caller, None) == ([], None)
@@ -459,6 +470,8 @@ def test_tools_depend_on_the_access_check(caller, alices_objects, monkeypatch):
     assert get_thread(caller, alices_objects["thread"]).title == "The secret of Alice"
     assert len(reading.list_threads(caller, arguments.ListThreads()).threads) == 1
     assert len(reading.list_documents(caller, arguments.ListDocuments()).documents) == 1
+    (known,) = reading.list_knowledge(caller, arguments.ListKnowledge(words="swordfish")).statements
+    assert (known.statement, known.state) == ("The secret of Alice is swordfish.", "current")
     assert "swordfish" in resources.read_resource(caller, f"cato://threads/{alices_objects['thread']}")
     assert "4712" in resources.read_resource(caller, f"cato://documents/{alices_objects['document']}")
     assert resources.get_prompt(caller, "secret", "")

@@ -77,6 +77,20 @@ class ListDocuments(Arguments):
     cursor: Cursor = ""
 
 
+class ListKnowledge(Arguments):
+    """List what is known: statements extracted from conversations and documents, the latest first, with their state.
+
+    A superseded statement was true once; of two that contradict each other, nobody has decided yet which is true.
+    """
+
+    words: str = Field(
+        "", max_length=200, description="Only statements that have all of these words, or their topic has."
+    )
+    space: ReadSpace = ""
+    limit: Limit = 20
+    offset: int = Field(0, ge=0, le=100_000, description="How many to leave out at the beginning.")
+
+
 class AddMemory(Arguments):
     """Store a text in memory, so that it is recalled in the user's conversations and found by search.
 

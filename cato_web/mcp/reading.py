@@ -13,6 +13,8 @@ from cato_web.mcp.results import (
     DocumentResult,
     DocumentsResult,
     Found,
+    KnowledgeEntry,
+    KnowledgeResult,
     PassageResult,
     SearchResult,
     SpaceEntry,
@@ -27,7 +29,7 @@ from chat.models import Turn
 from chat.quick_search import contains_all_words
 from chat.search.arguments import resolve_filters
 from memory import api as memory
-from memory.api import Hit, Space, all_of, audience_text
+from memory.api import Hit, Space, StatementFilter, all_of, audience_text
 
 LEXICAL_FALLBACK_NOTE = "Vector search is unavailable: these results were found by words alone and may be incomplete."
 _MAX_TEXT_LENGTH = 4000
@@ -148,6 +150,27 @@ def list_documents(caller: Caller, asked: arguments.ListDocuments) -> DocumentsR
         for document in page
     ]
     return DocumentsResult(note=UNTRUSTED_NOTE, documents=entries, next=after)
+
+
+def list_knowledge(caller: Caller, asked: arguments.ListKnowledge) -> KnowledgeResult:
+    """Return readable statements. Raises NotFoundError for the space."""
+    ids = memory.statement_ids(caller.spaces(asked.space), StatementFilter(text=asked.words, order="newest"))
+    rows = memory.load_statements(ids[asked.offset : asked.offset + asked.limit])
+    sources = memory.sources_of(rows)
+    entries = [
+        KnowledgeEntry(
+            exchange_id=row.pk,
+            statement=row.exchange.user_message,
+            topic=row.topic,
+            state=row.state,
+            first_said_at=row.first_said_at,
+            last_said_at=row.last_said_at,
+            space=row.exchange.space.display_name,
+            sources=[source.exchange_id for source in sources[row.pk]],
+        )
+        for row in rows
+    ]
+    return KnowledgeResult(note=UNTRUSTED_NOTE, statements=entries, total=len(ids))
 
 
 def _search_hit(hit: Hit, space: Space) -> Found:

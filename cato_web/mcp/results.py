@@ -131,6 +131,27 @@ class DocumentsResult(BaseModel):
     next: str | None = Field(description="pass it as `cursor` for more; null at the end")
 
 
+class KnowledgeEntry(BaseModel):
+    """A statement."""
+
+    exchange_id: uuid.UUID
+    statement: str
+    topic: str
+    state: str = Field(description="current, superseded or conflicting")
+    first_said_at: datetime
+    last_said_at: datetime
+    space: str
+    sources: list[uuid.UUID] = Field(description="the exchanges that say it")
+
+
+class KnowledgeResult(BaseModel):
+    """Statements, the latest first."""
+
+    note: str
+    statements: list[KnowledgeEntry]
+    total: int
+
+
 class AddResult(BaseModel):
     """The stored exchanges and their audience."""
 

@@ -133,6 +133,9 @@ TOOLS: dict[str, Tool] = {
     "list_documents": Tool(
         "List documents", "read", arguments.ListDocuments, results.DocumentsResult, reading.list_documents
     ),
+    "list_knowledge": Tool(
+        "List what is known", "read", arguments.ListKnowledge, results.KnowledgeResult, reading.list_knowledge
+    ),
     "add_memory": Tool("Remember", "write", arguments.AddMemory, results.AddResult, add_memory, changes=True),
     "forget_memory": Tool(
         "Forget",
