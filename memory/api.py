@@ -115,8 +115,8 @@ from memory.knowledge.statements import (
     readable_statements,
     topics_of,
 )
+from memory.knowledge.unread import MAX_CLUSTER, next_clusters, unread_exchanges
 from memory.knowledge.unread import is_due as has_unread_exchanges
-from memory.knowledge.unread import next_clusters, unread_exchanges
 from memory.lexical.marks import TextPart, contains_all_words, marked_excerpt
 from memory.lexical.suggestions import suggest_query
 from memory.maintenance import backfill, count_queued, count_unembedded_imports, embed_queued, sweep

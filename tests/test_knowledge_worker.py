@@ -20,6 +20,7 @@ from chat.knowledge.switching import set_knowledge
 from chat.llm import endpoint as model_endpoint
 from chat.llm import structured
 from chat.llm.structured import Completion
+from memory import api
 from memory.errors import InvalidInputError, NotFoundError
 from memory.knowledge.unread import unread_exchanges
 from memory.models import Exchange, Job, Space, SpaceKnowledge, Statement
@@ -51,6 +52,12 @@ def model(memory: Any, endpoint: Any) -> Any:
     endpoint.clear(KEY)
     structured._without_schema.clear()
     return endpoint
+
+
+@pytest.fixture
+def each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a request for each exchange."""
+    monkeypatch.setattr(api, "MAX_CLUSTER", 1)
 
 
 def said(person: Any, text: str = SAID) -> Exchange:
@@ -175,7 +182,7 @@ def test_a_failure_of_the_model_changes_nothing_and_is_retried_after_growing_del
     assert (states(), last.error, last.failures) == ({RETRIES: Statement.State.CURRENT}, "", 0)
 
 
-def test_a_cluster_with_unusable_replies_does_not_keep_others_waiting(memory, model, person):
+def test_a_cluster_with_unusable_replies_does_not_keep_others_waiting(memory, model, person, each_alone):
     said(person)
     said(person, "Lunch is at noon.")
     switch_on()
@@ -187,7 +194,19 @@ def test_a_cluster_with_unusable_replies_does_not_keep_others_waiting(memory, mo
     assert "could not be used" in row.error
 
 
-def test_the_budget_of_a_day_ends_the_run_until_the_next_day(memory, model, person):
+def test_small_clusters_share_a_request(memory, model, person):
+    for text in (SAID, "Lunch is at noon.", "The lid has six screws."):
+        said(person, text)
+    switch_on()
+
+    run(memory)
+
+    (request,) = model.requests(KEY)
+    assert request["messages"][1]["content"].count(' source="') == 3
+    assert unread() == 0
+
+
+def test_the_budget_of_a_day_ends_the_run_until_the_next_day(memory, model, person, each_alone):
     said(person)
     said(person, "Lunch is at noon.")
     switch_on(daily_tokens=100)
@@ -261,7 +280,9 @@ def test_switching_it_on_wakes_the_worker_and_the_sweep_finds_a_space_that_is_du
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_crash_between_two_clusters_or_anywhere_else_loses_and_doubles_nothing(memory, model, person, monkeypatch):
+def test_a_crash_between_two_requests_or_anywhere_else_loses_and_doubles_nothing(
+    memory, model, person, each_alone, monkeypatch
+):
     texts = {"28 retries a day": RETRIES, "3 mm thick": "The lid of the buoy is 3 mm thick."}
 
     async def complete(endpoint: Any, messages: Any, **kwargs: Any) -> Completion:

@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 import time
+import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
@@ -20,14 +21,14 @@ from chat.errors import ModelError
 from chat.knowledge.extraction import extract
 from chat.knowledge.prompt import SCHEMA
 from chat.knowledge.reply import UnusableReplyError
-from chat.llm import client
+from chat.llm import client, failures
 from chat.llm import endpoint as endpoints
 from chat.llm.client import Message
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.structured import Completion, complete_json
 from chat.models import Turn
 from memory import api as memory
-from memory.api import CatoError, Lease, LeaseLostError, SpaceKnowledge, jobs
+from memory.api import CatoError, Exchange, Lease, LeaseLostError, SpaceKnowledge, jobs
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,21 @@ def run_extractions() -> int:
         _lock.release()
 
 
+def join_small(clusters: Sequence[Sequence[Exchange]]) -> list[list[uuid.UUID]]:
+    """Return the ids of the exchanges for each request: one cluster, or several small ones.
+
+    The instructions are most of a request about one exchange.
+    """
+    requests: list[list[uuid.UUID]] = []
+    for cluster in clusters:
+        ids = [exchange.pk for exchange in cluster]
+        if requests and len(requests[-1]) + len(ids) <= memory.MAX_CLUSTER:
+            requests[-1] += ids
+        else:
+            requests.append(ids)
+    return requests
+
+
 class ExtractionRun:
     """One claim of a space: clusters are extracted until the time, the budget or the clusters end."""
 
@@ -90,7 +106,12 @@ class ExtractionRun:
                 self._retry_later(reason, _MAX_DELAY_UNUSABLE)
             else:
                 self._lease.release(due_at=due_at, failures=0 if self._read else self._knowledge.failures)
-        except (ModelError, CatoError) as error:
+        except ModelError as error:
+            # Its own sentence is for a person who waits for an answer.
+            is_silent = error.code in failures.NOT_RESPONDING
+            reason = _("The model endpoint does not respond. It is asked again later.") if is_silent else str(error)
+            self._retry_later(reason, _MAX_DELAY)
+        except CatoError as error:
             self._retry_later(str(error), _MAX_DELAY)
         except LeaseLostError:
             raise
@@ -111,11 +132,10 @@ class ExtractionRun:
         if self._knowledge.failures:
             # Those that failed must not be the first ones again and again.
             random.shuffle(clusters)
-        for cluster in clusters:
+        for ids in join_small(clusters):
             if (later := self._later()) is not None:
                 return later
             try:
-                ids = [exchange.pk for exchange in cluster]
                 ask = partial(self._ask, endpoint)
                 self._added += extract(self._knowledge.space, ids, ask=ask, hold=self._lease.renew)
                 self._read += 1

@@ -13,11 +13,11 @@ from memory.retrieval.levels import level_of
 
 # Vectors that are read for each exchange. Statements are among those of all exchanges of the space.
 _VECTORS = 100
-_MOST = 5
+_MOST = 8
 
 
 def related_statements(space_id: uuid.UUID, exchanges: Sequence[Exchange]) -> list[Statement]:
-    """Return at most five statements of the space on the subject of these exchanges, the most similar first.
+    """Return at most eight statements of the space on the subject of these exchanges, the most similar first.
 
     Rejected ones are included, since they must not be extracted again, and superseded ones are not. Raises
     VectorStoreUnavailableError and VectorStoreDisabledError.

@@ -25,10 +25,15 @@ def with_statements(hits: Sequence[Hit], *, asks_for_former: bool, is_recall: bo
 
 
 def _without_sources(hits: Sequence[Hit]) -> list[Hit]:
-    """Drop the sources of each relevant statement, which says in one sentence what they have in common."""
-    statements = [hit.exchange.id for hit in hits if _is_statement(hit) and not hit.is_below_gate]
-    sources = set(Support.objects.filter(statement_id__in=statements).values_list("exchange_id", flat=True))
-    return [hit for hit in hits if hit.exchange.id not in sources]
+    """Put each relevant statement in the best place that it or one of its sources has, and drop these sources."""
+    statements = {hit.exchange.id: hit for hit in hits if _is_statement(hit) and not hit.is_below_gate}
+    pairs = Support.objects.filter(statement_id__in=statements).values_list("exchange_id", "statement_id")
+    by_source = {source: statements[statement] for source, statement in pairs}
+    ordered: dict[uuid.UUID, Hit] = {}
+    for hit in hits:
+        shown = by_source.get(hit.exchange.id, hit)
+        ordered.setdefault(shown.exchange.id, shown)
+    return list(ordered.values())
 
 
 def _with_contradictions(hits: Sequence[Hit]) -> list[Hit]:
