@@ -509,7 +509,7 @@ def test_a_token_needs_the_scope_that_lists_need(memory, person):
 
 def test_a_copy_that_follows_the_feed_as_documented_is_complete(memory, person):
     """The commands of docs/api.md, in their order, with what happens between them."""
-    section = (DOCS / "api.md").read_text().split("## Following changes")[1].split("\n## ")[0]
+    section = re.split(r"\n##+ ", (DOCS / "api.md").read_text().split("## Following changes")[1])[0]
     commands = [shlex.split(line, comments=True) for line in re.findall(r"^    (curl .*)$", section, re.MULTILINE)]
     addresses = [argument for command in commands for argument in command if argument.startswith("$CATO")]
     begin, copy, follow = (address.replace("$CATO", "/api") for address in addresses)
