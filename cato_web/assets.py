@@ -138,6 +138,7 @@ BUNDLES = {
     # Loaded once somebody types an @.
     "js/mentions.js": ("js/mention-match.js", "js/mention-menu.js", "js/mention-removal.js"),
     "js/search.js": ("js/search-keys.js",),
+    "js/knowledge.js": ("js/knowledge-keys.js", "js/knowledge-messages.js"),
     "js/uploads.js": (
         "js/chips.js",
         "js/upload.js",

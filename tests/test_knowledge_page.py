@@ -103,6 +103,36 @@ def test_of_two_conflicting_statements_one_is_kept(memory, person):
     assert "Conflicting" not in page
 
 
+def test_a_decision_leads_back_to_the_statement_or_to_what_took_its_place(memory, person):
+    buoy = statement(said(person, "From now on 28 retries."))
+    lid = statement(said(person, "The lid is 3 mm."), text="The lid is 3 mm thick.")
+    client = signed_in(person)
+
+    def place_after(one: Statement, action: str, **fields: Any) -> str:
+        sent = {"revision": 1, "query": "q=&review=yes&page=7&at=old"} | fields
+        return client.post(f"/knowledge/{one.pk}/{action}", sent)["Location"]
+
+    list_address = "/knowledge?q=&review=yes"
+    assert place_after(lid, "confirm", revision=7) == f"{list_address}#statement-{lid.pk}"
+    assert place_after(lid, "confirm") == f"{list_address}#statement-{buoy.pk}"
+    assert place_after(buoy, "forget") == f"{list_address}#statements"
+
+    new = client.post(f"/knowledge/{lid.pk}/correct", {"revision": 2, "text": "The lid is 5 mm thick."})["Location"]
+    assert new == f"/knowledge#statement-{Statement.objects.latest('exchange__created_at').pk}"
+
+
+def test_the_place_after_a_decision_is_on_its_page_of_the_list(memory, person, monkeypatch):
+    monkeypatch.setattr("chat.views.knowledge._PAGE_SIZE", 1)
+    first = statement(said(person, "The lid is 3 mm."), text="The lid is 3 mm.")
+    statement(said(person, "The mast is 9 m."), text="The mast is 9 m.")
+    client = signed_in(person)
+    newest = f"/knowledge?order=newest&page=2#statement-{first.pk}"
+
+    assert client.post(f"/knowledge/{first.pk}/confirm", {"revision": 1, "query": "order=newest"})["Location"] == newest
+    assert "The lid" in page_of(client, f"?order=newest&at={first.pk}")
+    assert "The mast" in page_of(client, f"?order=newest&at={first.pk}&page=1")
+
+
 def test_a_change_of_what_somebody_changed_meanwhile_is_reported_and_changes_nothing(memory, person):
     one = statement(said(person, "From now on 28 retries."))
     decisions.confirm(PersonFactory().id, one.pk, revision=1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -24,6 +24,7 @@ from memory.api import (
     InvalidInputError,
     NotFoundError,
     PageRequest,
+    Statement,
     StatementConflictError,
     StatementFilter,
     VectorStoreDisabledError,
@@ -43,12 +44,12 @@ _ORDERS = {
 
 @require_GET
 def knowledge(request: PageRequest) -> HttpResponse:
-    """List the statements that the person may read; `?at=` opens the page with this one."""
-    wanted = _filter(request)
+    """List the statements that the person may read; `?at=` opens the page with this one, if `?page=` names none."""
+    wanted = _filter(request.GET)
     spaces = memory.readable_space_ids(request.user.pk)
     ids = memory.statement_ids(spaces, wanted)
     at = parse_uuid(request.GET.get("at", ""))
-    number = ids.index(at) // _PAGE_SIZE + 1 if at in ids else request.GET.get("page")
+    number = request.GET.get("page") or (_page_of(at, ids) if at in ids else 1)
     page = Paginator(ids, _PAGE_SIZE).get_page(number)
     statements = memory.load_statements(list(page.object_list))
     rows = statement_rows(statements, request.user, spaces)
@@ -78,7 +79,7 @@ def knowledge(request: PageRequest) -> HttpResponse:
 def export(request: PageRequest) -> HttpResponse:
     """Return the statements of a list as Markdown, or as JSON with `?format=json`."""
     spaces = memory.readable_space_ids(request.user.pk)
-    statements = memory.load_statements(memory.statement_ids(spaces, _filter(request)))
+    statements = memory.load_statements(memory.statement_ids(spaces, _filter(request.GET)))
     rows = statement_rows(statements, request.user, spaces)
     topic_of = {statement.pk: statement.topic for statement in statements}
     if request.GET.get("format") == "json":
@@ -116,8 +117,8 @@ def correct(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
     """Replace a statement by what the person writes."""
     text = clean_text(request.POST.get("text", ""))
 
-    def act(person_id: uuid.UUID, id: uuid.UUID, *, revision: int) -> None:
-        knowledge_decisions.correct(person_id, id, text, revision=revision)
+    def act(person_id: uuid.UUID, id: uuid.UUID, *, revision: int) -> Statement:
+        return knowledge_decisions.correct(person_id, id, text, revision=revision)
 
     return _decide(request, statement_id, act, _("Superseded by your statement."))
 
@@ -127,8 +128,8 @@ def keep(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
     """Settle a conflict: `other` names the statement that is superseded, or, with `both`, the two are kept."""
     other = parse_uuid(request.POST.get("other", ""))
 
-    def act(person_id: uuid.UUID, id: uuid.UUID, *, revision: int) -> None:
-        knowledge_decisions.keep(person_id, id, other_id=other, revision=revision)
+    def act(person_id: uuid.UUID, id: uuid.UUID, *, revision: int) -> Statement:
+        return knowledge_decisions.keep(person_id, id, other_id=other, revision=revision)
 
     return _decide(request, statement_id, act, _("Resolved by you."))
 
@@ -137,39 +138,62 @@ def keep(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
 def forget(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
     """Forget a statement, and with `sources` those of its sources that the person may forget."""
     person = request.user
+    before = _listed(request)
     sources = memory.source_ids(statement_id) if request.POST.get("sources") == "yes" else []
     services.forget_exchange(person.pk, statement_id, is_administrator=person.is_administrator)
     for source in sources:
         with suppress(NotFoundError):
             services.forget_exchange(person.pk, source, is_administrator=person.is_administrator)
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
-    return _back(request)
+    return _back(request, before, statement_id)
 
 
-def _decide(request: PageRequest, statement_id: uuid.UUID, act: Callable[..., object], success: str) -> HttpResponse:
+def _decide(
+    request: PageRequest, statement_id: uuid.UUID, act: Callable[..., Statement | None], success: str
+) -> HttpResponse:
     """Act on the revision that the person saw, and return to the list; nothing is overwritten."""
     revision = request.POST.get("revision", "")
+    before, changed = _listed(request), None
     try:
-        act(request.user.pk, statement_id, revision=int(revision) if revision.isdecimal() else 0)
+        changed = act(request.user.pk, statement_id, revision=int(revision) if revision.isdecimal() else 0)
     except (StatementConflictError, InvalidInputError, VectorStoreDisabledError) as error:
         messages.error(request, str(error))
     else:
         messages.success(request, success)
-    return _back(request, f"#statement-{statement_id}")
+    return _back(request, before, *([changed.pk] if changed else []), statement_id)
 
 
-def _back(request: PageRequest, anchor: str = "") -> HttpResponse:
-    """Redirect to the list that was shown, whose filters the form contains."""
-    query = request.POST.get("query", "")
-    return redirect(f"{reverse('knowledge')}{f'?{query}' if query else ''}{anchor}")
+def _listed(request: PageRequest) -> list[uuid.UUID]:
+    """Return the statements of the list that was shown, whose filters the form contains."""
+    spaces = memory.readable_space_ids(request.user.pk)
+    return memory.statement_ids(spaces, _filter(QueryDict(request.POST.get("query", ""))))
 
 
-def _filter(request: PageRequest) -> StatementFilter:
-    order = request.GET.get("order", "")
+def _back(request: PageRequest, before: Sequence[uuid.UUID], *wanted: uuid.UUID) -> HttpResponse:
+    """Redirect to the first of the wanted statements that is still listed, or to the one that took the last one's place."""
+    listed = _listed(request)
+    at = before.index(wanted[-1]) if wanted[-1] in before else len(before)
+    remaining = set(listed)
+    place = next((id for id in (*wanted, *before[at:], *reversed(before[:at])) if id in remaining), None)
+    query = QueryDict(request.POST.get("query", ""), mutable=True)
+    for name in ("at", "page"):
+        query.pop(name, None)
+    if place and (page := _page_of(place, listed)) > 1:
+        query["page"] = str(page)
+    anchor = f"statement-{place}" if place else "statements"
+    return redirect(f"{reverse('knowledge')}{f'?{query.urlencode()}' if query else ''}#{anchor}")
+
+
+def _page_of(id: uuid.UUID, ids: Sequence[uuid.UUID]) -> int:
+    return ids.index(id) // _PAGE_SIZE + 1
+
+
+def _filter(parameters: QueryDict) -> StatementFilter:
+    order = parameters.get("order", "")
     return StatementFilter(
-        space_id=parse_uuid(request.GET.get("space", "")),
-        text=clean_text(request.GET.get("q", "")).strip()[:200],
-        to_review=request.GET.get("review") == "yes",
+        space_id=parse_uuid(parameters.get("space", "")),
+        text=clean_text(parameters.get("q", "")).strip()[:200],
+        to_review=parameters.get("review") == "yes",
         order=order if order in _ORDERS else "topic",
     )
 

@@ -18,6 +18,8 @@ MEMBER_PAGES = [
     "/settings",
     "/instructions",
     "/prompts",
+    "/knowledge",
+    "/knowledge/extraction",
     "/settings/password",
     "/settings/export",
     "/settings/leave",
@@ -112,7 +114,7 @@ def test_every_focusable_element_shows_its_focus(administrator, visit):
     page = visit(administrator, "/")
     thread = begin_thread(page, "Hello")
     wait_for_answer(page)
-    for path in [thread, "/search?q=hello", "/settings", *ADMIN_PAGES]:
+    for path in [thread, "/search?q=hello", "/settings", "/knowledge", *ADMIN_PAGES]:
         page.goto(path)
         for _ in range(25):
             page.keyboard.press("Tab")
