@@ -95,6 +95,7 @@ from memory.knowledge import decisions as knowledge_decisions
 from memory.knowledge.acceptance import SourceText, unsupported_part
 from memory.knowledge.listing import (
     StatementFilter,
+    authors_of_statements,
     conflicts_of,
     count_by_topic,
     count_to_review,

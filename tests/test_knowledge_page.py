@@ -29,7 +29,8 @@ def said(person: Any, text: str, space: Any = None, **fields: Any) -> Exchange:
 def page_of(client: Client, query: str = "") -> str:
     answer = client.get(f"/knowledge{query}")
     assert answer.status_code == 200
-    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode())))
+    without_choices = re.sub(r"<option.*?</option>", "", answer.content.decode(), flags=re.DOTALL)
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", without_choices)))
 
 
 def decide(client: Client, one: Statement, action: str, **fields: Any) -> str:
@@ -185,8 +186,26 @@ def test_filters_leave_statements_out(memory, person):
     assert "The lid" not in page_of(client, f"?space={crew.pk}")
     assert RETRIES not in page_of(client, "?q=lid")
     assert "No statements match these filters." in page_of(client, "?q=axolotl")
+    assert "No statements match these filters." in page_of(client, "?since=2199-01-01")
+    assert RETRIES in page_of(client, "?since=2023-02-30")
     page = page_of(client)
     assert page.index("Housing") < page.index("Uplink")
+
+
+def test_statements_are_filtered_by_who_said_them_and_by_state(memory, person):
+    other = PersonFactory(name="Jana Kohl")
+    old = statement(said(other, "The limit is 40."), text="A buoy makes at most 40 retries a day.")
+    new = statement(said(person, "From now on 28 retries."), said(other, "28 retries a day."))
+    decisions.supersede(old, by_statement=new, by=None)
+    statement(said(person, "The lid is 3 mm."), text="The lid is 3 mm thick.", topic="Housing")
+    client = signed_in(person)
+
+    of_jana = page_of(client, f"?who={other.id}")
+    assert RETRIES in of_jana
+    assert "at most 40 retries" in of_jana
+    assert "The lid is" not in of_jana
+    assert "Superseded" not in page_of(client, "?state=current")
+    assert "The lid is" not in page_of(client, "?state=superseded")
 
 
 def test_statements_are_exported_as_markdown_and_json(memory, person):

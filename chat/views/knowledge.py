@@ -6,12 +6,15 @@ import json
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from datetime import date
 
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.dateparse import parse_date
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
@@ -42,6 +45,13 @@ _ORDERS = {
 }
 
 
+_STATES = {
+    "current": gettext_lazy("Current"),
+    "superseded": gettext_lazy("Superseded"),
+    "conflicting": gettext_lazy("Conflicting"),
+}
+
+
 @require_GET
 def knowledge(request: PageRequest) -> HttpResponse:
     """List the statements that the person may read; `?at=` opens the page with this one, if `?page=` names none."""
@@ -62,12 +72,17 @@ def knowledge(request: PageRequest) -> HttpResponse:
         "page": page,
         "places": space_choices(request.user.pk),
         "space": request.GET.get("space", ""),
+        "authors": memory.authors_of_statements(spaces),
+        "author": wanted.author_id,
+        "states": _STATES,
+        "state": wanted.state,
+        "since": wanted.since,
         "text": wanted.text,
         "is_review": wanted.to_review,
         "to_review": memory.count_to_review(spaces, wanted.space_id),
         "order": wanted.order,
         "orders": _ORDERS,
-        "is_filtered": bool(wanted.text or wanted.space_id or wanted.to_review),
+        "is_filtered": replace(wanted, order="topic") != StatementFilter(),
         "query": request.GET.urlencode(),
         "at": at,
         "extraction": running_rows(extraction_rows(request.user.pk)),
@@ -188,10 +203,21 @@ def _page_of(id: uuid.UUID, ids: Sequence[uuid.UUID]) -> int:
     return ids.index(id) // _PAGE_SIZE + 1
 
 
+def _parse_day(text: str) -> date | None:
+    """Return the day in ISO format, None for anything else."""
+    try:
+        return parse_date(text)
+    except ValueError:  # such as 30 February
+        return None
+
+
 def _filter(parameters: QueryDict) -> StatementFilter:
-    order = parameters.get("order", "")
+    order, state = parameters.get("order", ""), parameters.get("state", "")
     return StatementFilter(
         space_id=parse_uuid(parameters.get("space", "")),
+        author_id=parse_uuid(parameters.get("who", "")),
+        state=state if state in _STATES else "",
+        since=_parse_day(parameters.get("since", "")),
         text=clean_text(parameters.get("q", "")).strip()[:200],
         to_review=parameters.get("review") == "yes",
         order=order if order in _ORDERS else "topic",

@@ -6,6 +6,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 
 from django.db.models import Count, Q, QuerySet
 
@@ -15,14 +16,20 @@ from memory.retrieval.recall_log import recall_counts
 from memory.spaces.access import SpaceIds
 
 BY_TOPIC, NEWEST, MOST_RECALLED = "topic", "newest", "recalled"
-ORDERS = (BY_TOPIC, NEWEST, MOST_RECALLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementFilter:
-    """What a list contains: None and "" do not filter. `to_review`: conflicting and unconfirmed statements."""
+    """What a list contains: None and "" do not filter.
+
+    `author_id`: a person said it or a part of it. `since`: it was said again on this day or later. `to_review`: conflicting
+    and unconfirmed statements.
+    """
 
     space_id: uuid.UUID | None = None
+    author_id: uuid.UUID | None = None
+    state: str = ""
+    since: date | None = None
     text: str = ""
     to_review: bool = False
     order: str = BY_TOPIC
@@ -51,6 +58,13 @@ def statement_ids(spaces: SpaceIds, wanted: StatementFilter) -> list[uuid.UUID]:
 def count_to_review(spaces: SpaceIds, space_id: uuid.UUID | None) -> int:
     """Return the number of readable statements that are conflicting or unconfirmed."""
     return _filtered(spaces, StatementFilter(space_id=space_id, to_review=True)).count()
+
+
+def authors_of_statements(spaces: SpaceIds) -> list[tuple[uuid.UUID, str]]:
+    """Return the people who said something that supports a readable statement, by name: their ids and names."""
+    said = Support.objects.filter(statement__in=readable_statements(spaces), exchange__in=Exchange.objects.findable())
+    people = said.values_list("exchange__owner_id", "exchange__owner__name").distinct()
+    return list(people.order_by("exchange__owner__name", "exchange__owner_id"))
 
 
 def count_by_topic(spaces: SpaceIds, wanted: StatementFilter) -> dict[str, int]:
@@ -89,6 +103,13 @@ def _filtered(spaces: SpaceIds, wanted: StatementFilter) -> QuerySet[Statement]:
     rows = readable_statements(spaces)
     if wanted.space_id is not None:
         rows = rows.filter(exchange__space_id=wanted.space_id)
+    if wanted.author_id is not None:
+        said = Support.objects.filter(exchange__owner_id=wanted.author_id, exchange__in=Exchange.objects.findable())
+        rows = rows.filter(pk__in=said.values("statement"))
+    if wanted.state:
+        rows = rows.filter(state=wanted.state)
+    if wanted.since is not None:
+        rows = rows.filter(last_said_at__gte=datetime.combine(wanted.since, time(), UTC))
     for word in wanted.text.split():
         rows = rows.filter(Q(exchange__user_message__icontains=word) | Q(topic__icontains=word))
     if wanted.to_review:
