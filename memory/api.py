@@ -51,16 +51,14 @@ from memory.events import EventPage, delete_old_events, feed_range, list_events
 from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges, set_feedback
 from memory.exchanges.forgetting import (
     EMPTY_TEXT,
-    count_vectors,
     erase_forgotten,
     forget,
     forgotten_ids,
-    next_erasure_attempt,
-    receipt_for,
 )
 from memory.exchanges.lifecycle import NewExchange, activate, deactivate, remember, remember_many, set_metadata
 from memory.exchanges.moving import is_being_read, move_document, move_thread
 from memory.exchanges.notes import add_note
+from memory.exchanges.receipts import count_vectors, next_erasure_attempt, receipt_for
 from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
 from memory.exchanges.states import MemoryState, memory_states, states_of
 from memory.exchanges.supersessions import CONFIRMED, REJECTED, decisions_of
@@ -104,7 +102,7 @@ from memory.knowledge.listing import (
     statement_ids,
 )
 from memory.knowledge.nearest import related_statements
-from memory.knowledge.sources import source_ids
+from memory.knowledge.sources import source_ids, statements_supported_by
 from memory.knowledge.statements import (
     MAX_STATEMENT_LENGTH,
     MAX_TOPIC_LENGTH,

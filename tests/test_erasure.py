@@ -53,7 +53,7 @@ from django.utils import timezone
 from memory import api
 from memory.index import store
 from memory.spaces import access
-from memory.exchanges import forgetting
+from memory.exchanges import forgetting, receipts
 from memory.models import *
 from memory.index.vectors import vector_ids
 from cato_web.accounts.models import User
@@ -143,7 +143,7 @@ while erasing.exists() or EmbeddingJob.objects.exclude(state="done").exists():
     api.erase_forgotten()
     api.index_pending()
     time.sleep(.2)
-out = dataclasses.asdict(forgetting.receipt_for(ids))
+out = dataclasses.asdict(receipts.receipt_for(ids))
 """,
     )
     return receipt
@@ -195,7 +195,7 @@ def test_erase_removes_texts_and_vectors_from_all_files_of_a_running_cato(filled
     assert "heat pump" in is_found(cato, "what heats the house?")[0]
     assert "bees" in is_found(cato, "insects near the fruit trees")[0]
     assert "ferry" in is_found(cato, "departure of the boat")[0]
-    assert in_process(cato, f"out = forgetting.receipt_for([uuid.UUID(i) for i in {secrets['gone']!r}]).in_files") == 0
+    assert in_process(cato, f"out = receipts.receipt_for([uuid.UUID(i) for i in {secrets['gone']!r}]).in_files") == 0
     # New exchanges can still be stored.
     assert in_process(
         cato,

@@ -18,7 +18,7 @@ from chat.models import Attachment, Receipt, Thread, Turn
 from memory.exchanges.forgetting import erase_forgotten
 from memory.models import Collection, ErasureJob, Exchange, Job, RecallLogEntry
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, group, image_of, signed_in, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, group, image_of, signed_in, statement, thread, turn
 
 pytestmark = pytest.mark.django_db
 SECRET = "Xian would do it for 31 euros."
@@ -79,6 +79,17 @@ def test_the_dialog_counts_by_kind_and_leaves_out_zeros(secret, person, client):
     assert facts(second)["Exports that contain it; Cato cannot erase them"].startswith("1, by you on ")
     assert "Also forget the 2 answers for which it was recalled" in second
     assert Exchange.objects.filter(forgotten_at=None).count() == 3
+
+
+def test_statements_based_on_it_are_counted_before_and_after(secret, person, client):
+    client.force_login(person)
+    based = statement(Exchange.objects.get(pk=secret.exchange_id), text="Xi'an is cheaper.")
+    assert facts(dialog(client, secret))["Statements based on it"] == "1"
+
+    page = client.get(client.post(url(secret)).headers["location"]).content.decode()
+
+    assert "Statements forgotten" in page
+    assert Exchange.objects.get(pk=based.pk).forgotten_at is not None
 
 
 def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(memory, secret, person, client):

@@ -14,7 +14,7 @@ from django.utils import timezone
 from memory import jobs, signals
 from memory.embeddings import cache, local
 from memory.errors import VectorStoreRequestError, VectorStoreUnavailableError
-from memory.exchanges import forgetting, lifecycle
+from memory.exchanges import forgetting, lifecycle, receipts
 from memory.exchanges.feedback import set_feedback
 from memory.index import generations, placement, store, vectors
 from memory.models import (
@@ -215,16 +215,16 @@ def test_the_receipt_counts_what_was_removed_and_what_is_pending(memory, person,
     memory.index_pending()
 
     memory.forget([forgettable.id, twin.id], by=person.id)
-    now = forgetting.receipt_for([forgettable.id, twin.id, uuid.uuid4()])
+    now = receipts.receipt_for([forgettable.id, twin.id, uuid.uuid4()])
     assert (now.exchanges, now.words, now.recalls, now.under_way, now.in_files) == (2, 2, 1, 2, 2)
     assert (now.vectors, now.cached) == (0, 0)
 
     memory.erase_forgotten()
-    later = forgetting.receipt_for([forgettable.id, twin.id])
+    later = receipts.receipt_for([forgettable.id, twin.id])
     assert (later.vectors, later.cached, later.under_way, later.in_files) == (2 * parts, 1, 0, 2)
 
     Collection.objects.update(purge_needed_since=None)
-    assert forgetting.receipt_for([forgettable.id, twin.id]).in_files == 0
+    assert receipts.receipt_for([forgettable.id, twin.id]).in_files == 0
 
 
 def test_a_forgotten_exchange_is_not_forgotten_again(memory, person, forgettable):
@@ -235,7 +235,7 @@ def test_a_forgotten_exchange_is_not_forgotten_again(memory, person, forgettable
     forgettable.refresh_from_db()
     twin.refresh_from_db()
     assert (forgettable.forgotten_by_id, twin.forgotten_by_id) == (person.id, other.id)
-    assert forgetting.receipt_for([forgettable.id]).words == 1
+    assert receipts.receipt_for([forgettable.id]).words == 1
 
 
 def test_forgetting_clears_the_query_cache_and_wakes_a_worker_if_anything_is_forgotten(
@@ -276,8 +276,8 @@ def test_a_receipt_counts_failed_erasures_of_its_own_exchanges_only(memory, pers
     twin = exchange(person, "The shed is open.")
     memory.forget([forgettable.id, twin.id], by=person.id)
     ErasureJob.objects.filter(exchange=twin).update(state=Job.State.FAILED)
-    assert forgetting.receipt_for([forgettable.id]).failed == 0
-    assert forgetting.receipt_for([forgettable.id, twin.id]).failed == 1
+    assert receipts.receipt_for([forgettable.id]).failed == 0
+    assert receipts.receipt_for([forgettable.id, twin.id]).failed == 1
 
 
 @pytest.mark.usefixtures("dedicated_collections")
@@ -313,7 +313,7 @@ def test_an_exchange_and_its_updated_follower_are_erased_together(memory, person
 
     assert memory.erase_forgotten() == 2
     assert set(Exchange.objects.filter(user_message="").exclude(erased_at=None)) == set(pair)
-    receipt = forgetting.receipt_for([one.id for one in pair])
+    receipt = receipts.receipt_for([one.id for one in pair])
     assert (receipt.vectors, receipt.under_way, receipt.failed) == (parts, 0, 0)
 
 
@@ -350,7 +350,7 @@ def test_an_erasure_that_the_index_refuses_fails_alone_and_is_shown(memory, pers
         ErasureJob.objects.update(due_at=bad.created_at)
         memory.erase_forgotten()
     assert ErasureJob.objects.get(exchange=bad).state == Job.State.FAILED
-    receipt = forgetting.receipt_for([row.id for row in rows])
+    receipt = receipts.receipt_for([row.id for row in rows])
     assert (receipt.under_way, receipt.failed) == (1, 1)
 
     monkeypatch.setattr(store, "delete", real)
@@ -399,7 +399,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_erasure(memory, person, monk
         old = [*vectors.all_vector_ids(one.id, 1), *vectors.all_vector_ids(after.id, 1)]
         assert store.existing_ids(collection, old) == set(), step
         assert not CachedEmbedding.objects.filter(content_hash=after.content_hash), step
-        assert forgetting.receipt_for([one.id]).vectors == parts, step
+        assert receipts.receipt_for([one.id]).vectors == parts, step
     assert step > 30
     assert CachedEmbedding.objects.count() == Exchange.objects.filter(forgotten_at=None).count()
     assert cache.delete_unreferenced(CachedEmbedding.objects.values_list("content_hash", flat=True)) == 0

@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.errors import VectorStoreUnavailableError
-from memory.exchanges import forgetting, lifecycle
+from memory.exchanges import lifecycle, receipts
 from memory.exchanges.feedback import set_feedback
-from memory.exchanges.forgetting import receipt_for
 from memory.exchanges.moving import move_thread
+from memory.exchanges.receipts import receipt_for
 from memory.exchanges.records import NewRecord, upsert_records
 from memory.index import generations, store, vectors
 from memory.models import (
@@ -121,7 +121,7 @@ def test_the_receipt_keeps_its_counts_through_the_erasure(memory, person):
 
 def test_the_receipt_counts_neither_exchanges_that_are_not_forgotten_nor_their_metadata(memory, person):
     kept = exchange(person, "The shed is open.", metadata={"vectors": 7, "words": 7})
-    assert receipt_for([kept.id]) == forgetting.ErasureReceipt(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    assert receipt_for([kept.id]) == receipts.ErasureReceipt(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
     memory.forget([kept.id], by=person.id)
     assert (receipt_for([kept.id]).vectors, receipt_for([kept.id]).words) == (0, 1)

@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from memory.errors import InvalidInputError, NotFoundError, StatementConflictError
 from memory.exchanges import lifecycle
-from memory.exchanges.forgetting import erase_forgotten, forget, receipt_for
+from memory.exchanges.forgetting import erase_forgotten, forget
 from memory.exchanges.moving import move_thread
+from memory.exchanges.receipts import receipt_for
 from memory.knowledge import decisions
 from memory.knowledge.statements import NewStatement, NewSupport, add_statements, readable_statements
 from memory.knowledge.unread import is_due, unread_exchanges

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from cato_web.accounts.models import User
 from memory import jobs
-from memory.exchanges.forgetting import receipt_for
+from memory.exchanges.receipts import receipt_for
 from memory.filters import parse_filter
 from memory.index import generations, indexing, placement, purge, reconcile, store, vectors
 from memory.maintenance import sweep

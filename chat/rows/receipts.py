@@ -52,6 +52,7 @@ def scope_lines(scope: ForgettingScope, *, person_id: uuid.UUID) -> list[FactRow
         (_("This exchange, including its text"), 1),
         (_("Other versions of it"), len(scope.exchange_ids) - 1),
         (_("Its passages in the search index"), scope.passages),
+        (_("Statements based on it"), scope.statements),
         (_("Citations in later answers that will be empty"), scope.citations),
     ]
     lines = [FactRow(label, format_number(count)) for label, count in counts if count > 0]
@@ -75,6 +76,8 @@ def receipt_row(receipt: Receipt) -> ReceiptRow:
     is_late = is_open and erased_by(receipt.created_at) < timezone.now()
     has_failed = bool(state.failed or next_attempt or is_late)
     lines = [FactRow(_("Forgotten"), _forgotten_text(len(ids), receipt.passages))]
+    if state.statements:
+        lines.append(FactRow(_("Statements forgotten"), format_number(state.statements)))
     if receipt.citations:
         lines.append(FactRow(_("Citations in later answers, now empty"), format_number(receipt.citations)))
     lines.append(FactRow(_("Removed from search and recall"), at=receipt.created_at))

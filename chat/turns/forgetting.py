@@ -50,6 +50,7 @@ class ForgettingScope:
     turn: Turn
     exchange_ids: Sequence[uuid.UUID]
     passages: int
+    statements: int
     citations: int
     answer_ids: Sequence[uuid.UUID]
     exports: ThreadExports | None
@@ -93,6 +94,7 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
         turn=turn,
         exchange_ids=exchange_ids,
         passages=memory.count_vectors(exchange_ids),
+        statements=len(memory.statements_supported_by(exchange_ids)),
         citations=sum(len(numbers[t.id] & numbers_in_text(t.answer)) for t in using),
         answer_ids=sorted(answer_ids - memory.forgotten_ids(answer_ids)),
         exports=_exports_of(turn, person_id),

@@ -6,7 +6,8 @@ import uuid
 from datetime import datetime
 
 from memory.documents.deletion import forget_documents
-from memory.exchanges.forgetting import ErasureReceipt, forget, receipt_for
+from memory.exchanges.forgetting import forget
+from memory.exchanges.receipts import ErasureReceipt, receipt_for
 from memory.models import (
     Chunk,
     Document,
