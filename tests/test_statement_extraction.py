@@ -226,6 +226,14 @@ def test_hostile_text_neither_leaves_its_quotation_nor_makes_a_statement_of_what
     assert "\n---\n" not in request
 
 
+def test_what_a_long_message_says_after_its_quoted_beginning_supports_nothing(memory, person):
+    said(person, f"The limit of retries is fixed. {'It is as it was. ' * 100} The number is 4711, or 5 May 2031.")
+
+    read(memory, reply(stating("The limit of retries is 4711.", (1, "The limit of retries is fixed."))))
+
+    assert (states(), unread()) == ({}, 0)
+
+
 def test_a_long_topic_is_shortened_and_a_known_one_is_used(memory, person):
     known(memory, person, topic="Uplink of the buoys and everything that was ever said about it")
     assert Statement.objects.get().topic == "Uplink of the buoys"

@@ -23,7 +23,8 @@ from memory.api import (
 MAX_TOKENS = 6_000  # of a request
 # Characters of each message and of each answer. The first pair with which the request fits is used: what people say is
 # shortened last.
-_LENGTHS = ((1_500, 1_500), (1_500, 700), (1_500, 250), (1_500, 0), (800, 0), (400, 0))
+_MAX_QUOTED = 1_500
+_LENGTHS = ((_MAX_QUOTED, _MAX_QUOTED), (_MAX_QUOTED, 700), (_MAX_QUOTED, 250), (_MAX_QUOTED, 0), (800, 0), (400, 0))
 
 _INSTRUCTIONS = f"""\
 You maintain the knowledge of a team: single sentences that say what people decided, and what is the case. You receive
@@ -95,14 +96,15 @@ class Source:
 
     @property
     def as_text(self) -> SourceText:
-        """What a statement may name, count and date."""
+        """What a statement may name, count and date: what a request can quote, since messages can have megabytes."""
         message = self.message_text
-        return replace(message, text=f"{message.text}\n{self.exchange.assistant_message}")
+        return replace(message, text=f"{message.text}\n{self.exchange.assistant_message[:_MAX_QUOTED]}")
 
     @property
     def message_text(self) -> SourceText:
         """The same without the answer."""
-        return SourceText(self.exchange.user_message, self.exchange.timestamp, self.author, self.title)
+        message = self.exchange.user_message[:_MAX_QUOTED]
+        return SourceText(message, self.exchange.timestamp, self.author, self.title)
 
 
 def read_sources(cluster: Sequence[Exchange]) -> list[Source]:
