@@ -167,6 +167,14 @@ def test_who_did_not_say_it_is_not_offered_to_forget_it_and_cannot(memory, perso
     assert "Forget…" in page_of(signed_in(AdministratorFactory()))
 
 
+def test_an_administrator_forgets_the_statement_but_not_what_others_said(memory, person):
+    one = statement(said(person, "From now on 28 retries."))
+
+    decide(signed_in(AdministratorFactory()), one, "forget", sources="yes")
+
+    assert set(Exchange.objects.exclude(forgotten_at=None).values_list("pk", flat=True)) == {one.pk}
+
+
 def test_outsiders_neither_see_nor_change_nor_export_it(memory, person):
     one = statement(said(person, "From now on 28 retries.", group("Hardware", person)))
     outsider = signed_in(PersonFactory())

@@ -151,14 +151,14 @@ def keep(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def forget(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
-    """Forget a statement, and with `sources` those of its sources that the person may forget."""
+    """Forget a statement, and with `sources` those of its sources that are the person's, also for an administrator."""
     person = request.user
     before = _listed(request)
     sources = memory.source_ids(statement_id) if request.POST.get("sources") == "yes" else []
     services.forget_exchange(person.pk, statement_id, is_administrator=person.is_administrator)
     for source in sources:
         with suppress(NotFoundError):
-            services.forget_exchange(person.pk, source, is_administrator=person.is_administrator)
+            services.forget_exchange(person.pk, source, is_administrator=False)
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
     return _back(request, before, statement_id)
 
