@@ -105,7 +105,6 @@ from memory.knowledge.nearest import related_statements
 from memory.knowledge.sources import source_ids, statements_supported_by
 from memory.knowledge.statements import (
     MAX_STATEMENT_LENGTH,
-    MAX_TOPIC_LENGTH,
     NewStatement,
     NewSupport,
     add_statements,
@@ -181,7 +180,6 @@ from memory.spaces.access import (
     admin_visible_space_ids,
     audience_space_ids,
     audience_text,
-    can_set_knowledge,
     get_space,
     in_spaces,
     list_readable_spaces,
@@ -191,6 +189,7 @@ from memory.spaces.access import (
     readable_space_ids,
     readable_spaces,
     readers,
+    settable_knowledge,
     space_by_name,
     space_ids_shared_by_all_readers,
     team_space,

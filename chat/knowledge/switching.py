@@ -32,7 +32,7 @@ def set_knowledge(
     What a worker is doing for the space at this moment is not stored. Raises NotFoundError, PermissionDeniedError for
     readers of the space who do not decide it, and InvalidInputError.
     """
-    if not memory.can_set_knowledge(person_id, space):
+    if space.pk not in memory.settable_knowledge(person_id, [space]):
         if space.pk not in memory.readable_space_ids(person_id):
             raise NotFoundError(_("Not found."))
         raise PermissionDeniedError(_("Only administrators switch knowledge on and off for a shared space."))

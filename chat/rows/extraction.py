@@ -39,8 +39,10 @@ def extraction_rows(person_id: uuid.UUID) -> list[ExtractionRow]:
     """Return the spaces that this person reads and in which extraction is on, or which they may switch on."""
     spaces = memory.list_readable_spaces(person_id)
     known = {row.space_id: row for row in SpaceKnowledge.objects.filter(space__in=spaces)}
+    settable = memory.settable_knowledge(person_id, spaces)
+    has_model = endpoint.current() is not None
     rows = (
-        _row(space, known.get(space.pk) or SpaceKnowledge(space=space), memory.can_set_knowledge(person_id, space))
+        _row(space, known.get(space.pk) or SpaceKnowledge(space=space), space.pk in settable, has_model=has_model)
         for space in spaces
     )
     return [row for row in rows if row.is_on or row.can_set]
@@ -51,7 +53,7 @@ def running_rows(rows: Iterable[ExtractionRow]) -> list[ExtractionRow]:
     return [row for row in rows if row.is_on]
 
 
-def _row(space: Space, knowledge: SpaceKnowledge, can_set: bool) -> ExtractionRow:
+def _row(space: Space, knowledge: SpaceKnowledge, can_set: bool, *, has_model: bool) -> ExtractionRow:
     used = knowledge.tokens_used if knowledge.tokens_used_on == timezone.now().date() else 0
     figures = {"used": format_number(used), "most": format_number(knowledge.daily_tokens)}
     return ExtractionRow(
@@ -60,7 +62,7 @@ def _row(space: Space, knowledge: SpaceKnowledge, can_set: bool) -> ExtractionRo
         space_kind=space.kind,
         is_on=knowledge.is_on,
         is_paused=knowledge.is_paused,
-        state_text=_state_text(knowledge, is_used_up=used >= knowledge.daily_tokens),
+        state_text=_state_text(knowledge, is_used_up=used >= knowledge.daily_tokens, has_model=has_model),
         error=knowledge.error if knowledge.is_on else "",
         can_set=can_set,
         model=knowledge.model,
@@ -69,12 +71,12 @@ def _row(space: Space, knowledge: SpaceKnowledge, can_set: bool) -> ExtractionRo
     )
 
 
-def _state_text(knowledge: SpaceKnowledge, *, is_used_up: bool) -> str:
+def _state_text(knowledge: SpaceKnowledge, *, is_used_up: bool, has_model: bool) -> str:
     if not knowledge.is_on:
         return _("Off")
     if knowledge.is_paused:
         return _("Paused")
-    if endpoint.current() is None:
+    if not has_model:
         return _("Waiting for a model: none is connected")
     unread = memory.unread_exchanges(knowledge.space_id)[:_MAX_COUNT].count()
     if not unread:

@@ -117,6 +117,8 @@ def statement_rows(statements: Sequence[Statement], person: Any, spaces: SpaceId
             can_forget=person.is_administrator or statement.exchange.owner_id == person.pk,
         )
         for statement in statements
+        # A source can be hidden or forgotten between the two queries.
+        if sources[statement.pk]
     ]
 
 

@@ -19,7 +19,6 @@ from memory.spaces import access
 from memory.spaces.access import SpaceIds
 
 MAX_STATEMENT_LENGTH = 280  # characters
-MAX_TOPIC_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)

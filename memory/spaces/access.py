@@ -53,12 +53,17 @@ def manages_space(person_id: uuid.UUID, space: Space) -> bool:
     return _is_administrator(person_id)
 
 
-def can_set_knowledge(person_id: uuid.UUID, space: Space) -> bool:
-    """Return True if this person decides whether statements are extracted from `space`, which costs tokens of the model.
+def settable_knowledge(person_id: uuid.UUID, spaces: Iterable[Space]) -> SpaceIds:
+    """Return the spaces for which this person decides whether statements are extracted, which costs tokens of the model.
 
     The owner decides for a personal space, and administrators for all others.
     """
-    return space.owner_id == person_id if space.kind == Space.Kind.PERSONAL else _is_administrator(person_id)
+    decides_for_shared = _is_administrator(person_id)
+    return frozenset(
+        space.pk
+        for space in spaces
+        if (space.owner_id == person_id if space.kind == Space.Kind.PERSONAL else decides_for_shared)
+    )
 
 
 def admin_visible_space_ids(person_id: uuid.UUID) -> SpaceIds:
