@@ -66,13 +66,13 @@ class Decision(RequestModel):
 
 
 class Correction(Decision):
-    """What is true instead."""
+    """A text that is true instead of the statement."""
 
     text: Annotated[Text, Field(min_length=1, max_length=memory.MAX_STATEMENT_LENGTH)]
 
 
 class Choice(Decision):
-    """Which of two conflicting statements is superseded."""
+    """The one of two conflicting statements that is superseded."""
 
     other_id: uuid.UUID | None = Field(default=None, description="The superseded one; null: both are kept.")
 

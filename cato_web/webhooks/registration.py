@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"(https?://[^/?#\\]+)(?:[/?][!-~]*)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class WebhookStatus:
-    """Whether a webhook is active, failing (attempts go on) or disabled, and why."""
+    """The state of a webhook, active, failing (attempts go on) or disabled, and the reason for it."""
 
     state: Literal["active", "failing", "disabled"]
     reason: str

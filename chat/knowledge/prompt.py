@@ -96,13 +96,13 @@ class Source:
 
     @property
     def as_text(self) -> SourceText:
-        """What a statement may name, count and date: what a request can quote, since messages can have megabytes."""
+        """Return the text whose names, numbers and dates a statement may have: what a request can quote of both messages."""
         message = self.message_text
         return replace(message, text=f"{message.text}\n{self.exchange.assistant_message[:_MAX_QUOTED]}")
 
     @property
     def message_text(self) -> SourceText:
-        """The same without the answer."""
+        """Return the same without the answer."""
         message = self.exchange.user_message[:_MAX_QUOTED]
         return SourceText(message, self.exchange.timestamp, self.author, self.title)
 

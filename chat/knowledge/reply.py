@@ -74,7 +74,7 @@ class CheckedStatement:
 
 @dataclass(frozen=True, slots=True)
 class CheckedReply:
-    """What of a reply may be stored."""
+    """The parts of a reply that may be stored."""
 
     statements: list[CheckedStatement]
     repeated: list[tuple[Statement, NewSupport]]

@@ -20,7 +20,7 @@ BY_TOPIC, NEWEST, MOST_RECALLED = "topic", "newest", "recalled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementFilter:
-    """What a list contains: None and "" do not filter.
+    """The conditions and the order of a list; None and "" are no condition.
 
     `author_id`: a person said it or a part of it. `since`: it was said again on this day or later. `to_review`: conflicting
     and unconfirmed statements.

@@ -12,7 +12,7 @@ from memory.models.spaces import Space
 
 
 class SpaceKnowledge(Job):
-    """Whether statements are extracted from a space, the job that does it, and the tokens that it used on one day."""
+    """The extraction of statements from a space: its settings, its job, and the tokens that it used on one day."""
 
     space = models.OneToOneField(Space, on_delete=models.CASCADE, related_name="knowledge")
     is_on = models.BooleanField(default=False)
