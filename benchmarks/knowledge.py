@@ -113,9 +113,10 @@ def _extract(space: Any, model: ExtractiveModel) -> tuple[int, int]:
     from memory import api
 
     clusters = added = 0
-    while batch := api.next_clusters(space.pk):
-        clusters += len(batch)
-        for ids in join_small(batch):
+    while (batch := api.next_batch(space.pk)).clusters or batch.uninformative:
+        api.mark_as_read(space, batch.uninformative)
+        clusters += len(batch.clusters)
+        for ids in join_small(batch.clusters):
             added += extract(space, ids, ask=model.ask, hold=lambda: None)
     return clusters, added
 

@@ -27,6 +27,7 @@ NEW_LANGUAGES = ("nl", "pl", "ja")
 UNSEEN = HELD_OUT / "unseen"
 LEVELS = {
     "wants_memory": (0.36, 0.4, 0.44, 0.48, 0.52),
+    "informative": (0.01, 0.02, 0.03, 0.05),
     "former_state": (0.25, 0.3, 0.35, 0.4),
     "broad": (0.15, 0.2, 0.25, 0.3, 0.35),
     "standing_instruction": (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6),
@@ -50,7 +51,7 @@ def main() -> None:
         probes.save_shipped(fitted)
 
     def read(trait: str, texts: Sequence[str]) -> np.ndarray:
-        embed = embedder.embed_documents if trait == probes.STANDING_INSTRUCTION else embedder.embed_queries
+        embed = embedder.embed_documents if trait in probes.DOCUMENT_TRAITS else embedder.embed_queries
         return fitted[trait].probability(embed(texts))
 
     rows, level_tables = [], {}

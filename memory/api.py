@@ -110,10 +110,11 @@ from memory.knowledge.statements import (
     add_statements,
     add_support,
     are_unchanged,
+    mark_as_read,
     readable_statements,
     topics_of,
 )
-from memory.knowledge.unread import MAX_CLUSTER, next_clusters, unread_exchanges
+from memory.knowledge.unread import MAX_CLUSTER, next_batch, unread_exchanges
 from memory.knowledge.unread import is_due as has_unread_exchanges
 from memory.lexical.marks import TextPart, contains_all_words, marked_excerpt
 from memory.lexical.suggestions import suggest_query

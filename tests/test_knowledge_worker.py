@@ -194,6 +194,21 @@ def test_a_cluster_with_unusable_replies_does_not_keep_others_waiting(memory, mo
     assert "could not be used" in row.error
 
 
+def test_small_talk_tasks_and_questions_are_not_sent_to_the_model(memory, model, person):
+    for text in ("Thanks, have a nice evening!", "Übersetze ins Englische: Guten Morgen.", "Who keeps the spare keys?"):
+        said(person, text)
+    switch_on()
+    run(memory)
+    assert (model.requests(KEY), unread()) == ([], 0)
+
+    said(person)
+    said(person, "thanks")
+    run(memory)
+    (request,) = model.requests(KEY)
+    assert request["messages"][-1]["content"].count("<passage-") == 1
+    assert (states(), unread()) == ({RETRIES: Statement.State.CURRENT}, 0)
+
+
 def test_small_clusters_share_a_request(memory, model, person):
     for text in (SAID, "Lunch is at noon.", "The lid has six screws."):
         said(person, text)

@@ -11,12 +11,13 @@ import yaml
 from memory.embeddings.local import LocalEmbedder
 from memory.errors import EmbeddingError
 from memory.index import generations
+from memory.knowledge import unread
 from memory.models import IndexGeneration, Probe
 from memory.retrieval import gate, instruction_detection, probes, strategies
 from memory.retrieval.probes import STANDING_INSTRUCTION
 from memory.retrieval.tuning import probe_fitting
 from memory.retrieval.tuning.probe_fitting import load_examples
-from tests.questions import follow_ups, no_recall, work
+from tests.questions import follow_ups, no_recall, updates, work
 
 HELD_OUT = Path(__file__).parent / "traits"
 # Sentences that were not at hand while those for fitting were written.
@@ -47,14 +48,19 @@ class RandomEmbedder:
 
 
 def read_instructions(embedder, texts):
-    return np.array(probes.read_instructions(embedder.embed_documents(texts), "local", probes.SHIPPED_MODEL))
+    return read_document_trait(embedder, STANDING_INSTRUCTION, texts)
+
+
+def read_document_trait(embedder, trait, texts):
+    vectors = embedder.embed_documents(texts)
+    return np.array(probes.read_document_trait(trait, vectors, "local", probes.SHIPPED_MODEL))
 
 
 def held_out_probabilities(embedder, trait, folder=HELD_OUT):
     """Return the probabilities of the held-out sentences, their labels, and whether their language is new."""
     rows = load_examples(trait, folder)
-    if trait == STANDING_INSTRUCTION:
-        found = read_instructions(embedder, rows.texts)
+    if trait in probes.DOCUMENT_TRAITS:
+        found = read_document_trait(embedder, trait, rows.texts)
     else:
         traits = [probes.read_traits(v, "local", probes.SHIPPED_MODEL) for v in embedder.embed_queries(rows.texts)]
         found = np.array([getattr(each, trait) for each in traits])
@@ -166,6 +172,23 @@ def test_broad_questions_are_recognised(embedder, folder):
     assert (~is_broad)[~has_trait & is_new].mean() >= 0.95
 
 
+def test_messages_that_state_something_differ_from_small_talk_tasks_and_questions(embedder):
+    found, has_trait, is_new = held_out_probabilities(embedder, "informative")
+    is_kept = found >= unread._IS_INFORMATIVE
+
+    # Nothing that is stated is passed over; what passes only costs a part of a request.
+    assert is_kept[has_trait].mean() >= 0.98
+    assert is_kept[has_trait & is_new].mean() >= 0.98
+    assert (~is_kept)[~has_trait].mean() >= 0.5
+    for texts, share in ((no_recall.SMALL_TALK, 0.97), (no_recall.TASKS, 0.9)):
+        others = read_document_trait(embedder, "informative", texts)
+        assert (others < unread._IS_INFORMATIVE).mean() >= share
+    asked = [question for question, _key in work.IN_OTHER_WORDS]
+    assert (read_document_trait(embedder, "informative", asked) < unread._IS_INFORMATIVE).mean() >= 0.7
+    told = [text for row in updates.UPDATES for text in (row.earlier, row.later)]
+    assert (read_document_trait(embedder, "informative", told) >= unread._IS_INFORMATIVE).mean() >= 0.98
+
+
 @pytest.mark.parametrize("path", sorted(HELD_OUT.rglob("*.yaml")), ids=lambda path: str(path.relative_to(HELD_OUT)))
 def test_no_held_out_sentence_is_used_for_fitting(path):
     trait = STANDING_INSTRUCTION if path.stem == "ordinary" else path.stem
@@ -255,12 +278,12 @@ def test_probes_that_an_earlier_version_stored_are_fitted_again(other_model):
     probes.forget_probes("openai", "other")
     vector = np.ones(8, dtype=np.float32)
     assert probes.read_traits(vector, "openai", "other") is None
-    assert probes.read_instructions(vector[None], "openai", "other") is None
+    assert probes.read_document_trait(STANDING_INSTRUCTION, vector[None], "openai", "other") is None
 
     probe_fitting.fit_missing_probes()
 
     assert 0 < probes.read_traits(vector, "openai", "other").broad < 1
-    assert 0 < probes.read_instructions(vector[None], "openai", "other")[0] < 1
+    assert 0 < probes.read_document_trait(STANDING_INSTRUCTION, vector[None], "openai", "other")[0] < 1
 
 
 def test_a_model_that_does_not_answer_is_asked_again_later(other_model, monkeypatch):

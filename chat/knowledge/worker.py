@@ -128,11 +128,12 @@ class ExtractionRun:
         """Extract one batch of clusters; return when the space is to be looked at again."""
         if (later := self._later()) is not None:
             return later
-        clusters = memory.next_clusters(self._knowledge.space_id)
+        batch = memory.next_batch(self._knowledge.space_id)
+        memory.mark_as_read(self._knowledge.space, batch.uninformative)
         if self._knowledge.failures:
             # Those that failed must not be the first ones again and again.
-            random.shuffle(clusters)
-        for ids in join_small(clusters):
+            random.shuffle(batch.clusters)
+        for ids in join_small(batch.clusters):
             if (later := self._later()) is not None:
                 return later
             try:

@@ -54,10 +54,15 @@ def add_statements(space: Space, items: Sequence[NewStatement], *, read: Iterabl
     known = _known_texts(space, [item.text for item in items])
     accepted = [item for item in items if item.text not in known and _are_unchanged(item.supports, sources)]
     stored = _store(space, accepted, sources)
-    unchanged = [source for source in read if _are_unchanged([source], sources)]
-    rows = [ExtractedExchange(exchange_id=source.exchange_id) for source in unchanged]
-    ExtractedExchange.objects.bulk_create(rows, ignore_conflicts=True)
+    _mark_as_read(read, sources)
     return stored
+
+
+@transaction.atomic
+def mark_as_read(space: Space, exchanges: Iterable[Exchange]) -> None:
+    """Mark exchanges of the space as extracted, except those that were changed since they were read from the database."""
+    read = [NewSupport(exchange.pk, "", exchange.version) for exchange in exchanges]
+    _mark_as_read(read, _lock_sources(space, {source.exchange_id for source in read}))
 
 
 def are_unchanged(space: Space, read: Sequence[NewSupport]) -> bool:
@@ -118,6 +123,12 @@ def update_state(statement: Statement, state: Statement.State, *, by: uuid.UUID 
     Statement.objects.filter(pk=statement.pk).update(revision=F("revision") + 1, **changed)
     statement.refresh_from_db()
     follow_sources([statement.pk])
+
+
+def _mark_as_read(read: Iterable[NewSupport], sources: dict[uuid.UUID, Exchange]) -> None:
+    unchanged = [source for source in read if _are_unchanged([source], sources)]
+    rows = [ExtractedExchange(exchange_id=source.exchange_id) for source in unchanged]
+    ExtractedExchange.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def _lock_sources(space: Space, ids: set[uuid.UUID]) -> dict[uuid.UUID, Exchange]:

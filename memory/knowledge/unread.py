@@ -1,10 +1,15 @@
-"""The exchanges of a space from which no statements were extracted yet, in clusters of similar ones."""
+"""The exchanges of a space from which no statements were extracted yet, in clusters of similar ones.
+
+Exchanges whose message states nothing are told by a probe, so that small talk, general tasks and questions are not sent
+to the model.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -14,6 +19,7 @@ from memory.embeddings.base import Vectors
 from memory.index import generations, store
 from memory.index.vectors import vector_ids
 from memory.models import EmbeddingJob, Exchange, IndexGeneration, Job
+from memory.retrieval import probes
 from memory.retrieval.levels import level_of
 
 # A space is read when nothing was stored in it for so long, or when so many exchanges are unread.
@@ -22,6 +28,17 @@ QUIET, ENOUGH = timedelta(minutes=5), 40
 # since later exchanges are compared with the statements that were extracted from earlier ones.
 BATCH_SIZE = 400
 MAX_CLUSTER = 8
+# A message below this probability states nothing: of held-out ones that do, none is below it, and of small talk and
+# general tasks .96 (docs/decisions/0010-probes.md). The vector of a long message can represent only a part of it.
+_IS_INFORMATIVE, _MAX_SHORT = 0.02, 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Unread exchanges: clusters on one subject, each in order of date, and those whose message states nothing."""
+
+    clusters: list[list[Exchange]]
+    uninformative: list[Exchange]
 
 
 def unread_exchanges(space_id: uuid.UUID) -> QuerySet[Exchange]:
@@ -38,22 +55,42 @@ def is_due(space_id: uuid.UUID, now: datetime) -> bool:
     return newest is not None and (newest <= now - QUIET or unread[:ENOUGH].count() >= ENOUGH)
 
 
-def next_clusters(space_id: uuid.UUID, *, limit: int = BATCH_SIZE) -> list[list[Exchange]]:
-    """Return the oldest unread exchanges of the space in clusters on one subject, each in order of date.
+def next_batch(space_id: uuid.UUID, *, limit: int = BATCH_SIZE) -> Batch:
+    """Return the oldest unread exchanges of the space.
 
     Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     exchanges = list(unread_exchanges(space_id)[:limit])
     generation = generations.active_generation()
     vectors = message_vectors([exchange.pk for exchange in exchanges], generation)
-    known = [exchange for exchange in exchanges if exchange.pk in vectors]
-    if not known:
-        return [[exchange] for exchange in exchanges]
-    cosines = np.stack([vectors[exchange.pk] for exchange in known])
-    same_subject = level_of(generation.provider, generation.model).same_subject
-    groups = cluster(cosines @ cosines.T, same_subject, MAX_CLUSTER)
-    alone = [[exchange] for exchange in exchanges if exchange.pk not in vectors]
-    return [[known[index] for index in group] for group in groups] + alone
+    uninformative = _uninformative(exchanges, vectors, generation)
+    skipped = {exchange.pk for exchange in uninformative}
+    known = [exchange for exchange in exchanges if exchange.pk in vectors and exchange.pk not in skipped]
+    clusters = [[exchange] for exchange in exchanges if exchange.pk not in vectors]
+    if known:
+        cosines = np.stack([vectors[exchange.pk] for exchange in known])
+        same_subject = level_of(generation.provider, generation.model).same_subject
+        groups = cluster(cosines @ cosines.T, same_subject, MAX_CLUSTER)
+        clusters = [[known[index] for index in group] for group in groups] + clusters
+    return Batch(clusters, uninformative)
+
+
+def _uninformative(
+    exchanges: Sequence[Exchange], vectors: Mapping[uuid.UUID, Vectors], generation: IndexGeneration
+) -> list[Exchange]:
+    """Return those with a short message that states nothing; notes and chunks, which have no answer, are none."""
+    short = [
+        exchange
+        for exchange in exchanges
+        if exchange.pk in vectors and exchange.assistant_message and len(exchange.user_message) <= _MAX_SHORT
+    ]
+    if not short:
+        return []
+    stacked = np.stack([vectors[exchange.pk] for exchange in short])
+    values = probes.read_document_trait(probes.INFORMATIVE, stacked, generation.provider, generation.model)
+    if values is None:
+        return []
+    return [exchange for exchange, value in zip(short, values, strict=True) if value < _IS_INFORMATIVE]
 
 
 def cluster(similarities: Vectors, level: float, max_size: int) -> list[list[int]]:

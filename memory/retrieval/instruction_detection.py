@@ -65,7 +65,7 @@ def are_instructions(texts: Sequence[str]) -> list[bool]:
         return []
     generation = generations.active_generation()
     vectors = generations.embedder_for(generation).embed_documents(texts)
-    values = probes.read_instructions(vectors, generation.provider, generation.model)
+    values = probes.read_document_trait(probes.STANDING_INSTRUCTION, vectors, generation.provider, generation.model)
     return [value >= OF_SENTENCE.recognised for value in values] if values else [False] * len(texts)
 
 
@@ -82,7 +82,9 @@ def _detect(parts: Sequence[str], query: Query, vectors: Vectors | None) -> Dete
     """Choose by the document vectors of the whole message and, if it has several parts, of each of them."""
     if vectors is None:
         return None
-    values = probes.read_instructions(vectors, query.generation.provider, query.generation.model)
+    values = probes.read_document_trait(
+        probes.STANDING_INSTRUCTION, vectors, query.generation.provider, query.generation.model
+    )
     if values is None:
         return None
     if len(parts) == 1:

@@ -22,10 +22,12 @@ from memory.embeddings.base import Vectors
 from memory.models import Probe as ProbeRow
 
 SHIPPED_MODEL = multilingual_e5.NAME
-# The traits of a message, read from its query vector, and the one that is read from document vectors of its sentences.
+# The traits of a message that are read from its query vector, and those that are read from a document vector: whether a
+# text says how answers should be from now on, and whether it states something about the people who write.
 MESSAGE_TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state", "broad")
-STANDING_INSTRUCTION = "standing_instruction"
-TRAITS = (*MESSAGE_TRAITS, STANDING_INSTRUCTION)
+STANDING_INSTRUCTION, INFORMATIVE = "standing_instruction", "informative"
+DOCUMENT_TRAITS = (STANDING_INSTRUCTION, INFORMATIVE)
+TRAITS = (*MESSAGE_TRAITS, *DOCUMENT_TRAITS)
 
 # Labelled sentences, and the probes fitted on them for the shipped model.
 FOLDER = Path(__file__).with_name("traits")
@@ -104,13 +106,13 @@ def read_traits(vector: Vectors, provider: str, model: str) -> MessageTraits | N
     return MessageTraits(**{trait: float(probes[trait].probability(vector[None])[0]) for trait in MESSAGE_TRAITS})
 
 
-def read_instructions(vectors: Vectors, provider: str, model: str) -> list[float] | None:
-    """Return for each text the probability that it says how answers should be from now on.
+def read_document_trait(trait: str, vectors: Vectors, provider: str, model: str) -> list[float] | None:
+    """Return for each text the probability that it has one of `DOCUMENT_TRAITS`.
 
     `vectors` (count, dimension) are their document vectors. Return None if the model has no probes yet.
     """
     probes = _probes_of(provider, model, vectors.shape[1])
-    return None if probes is None else [float(p) for p in probes[STANDING_INSTRUCTION].probability(vectors)]
+    return None if probes is None else [float(p) for p in probes[trait].probability(vectors)]
 
 
 def is_shipped(provider: str, model: str) -> bool:

@@ -19,7 +19,10 @@ from memory.errors import EmbeddingError
 from memory.index import generations
 from memory.models import Probe as ProbeRow
 from memory.retrieval.probes import (
+    DOCUMENT_TRAITS,
     FOLDER,
+    INFORMATIVE,
+    MESSAGE_TRAITS,
     STANDING_INSTRUCTION,
     TRAITS,
     KernelProbe,
@@ -41,7 +44,7 @@ log = logging.getLogger(__name__)
 _PENALTY = 0.3
 # Traits that a linear probe recognises badly: their sentences resemble others in subject and differ in few words. Their
 # probes compare a message with the sentences that a linear probe decides least clearly, at most so many.
-_KERNEL_TRAITS = {"former_state": 1000, "broad": 1000, STANDING_INSTRUCTION: 1500}
+_KERNEL_TRAITS = {"former_state": 1000, "broad": 1000, STANDING_INSTRUCTION: 1500, INFORMATIVE: 500}
 _KERNEL_PENALTY = 1e-5
 _LANDMARK_PENALTY = 0.02  # of the linear probe that chooses them
 _MAX_STEPS = 50
@@ -86,19 +89,20 @@ def load_examples(trait: str, folder: Path = FOLDER) -> Examples:
 def fit_probes(embedder: Embedder) -> Probes:
     """Return the probes of this model. Raises EmbeddingError."""
     examples = {trait: load_examples(trait) for trait in TRAITS}
-    instructions = examples.pop(STANDING_INSTRUCTION)
-    texts = list(dict.fromkeys(text for rows in examples.values() for text in rows.texts))
-    vectors = dict(zip(texts, embedder.embed_queries(texts), strict=True))
-    probes: dict[str, Probe] = {
-        trait: _fit(trait, np.stack([vectors[text] for text in rows.texts]), rows.labels)
-        for trait, rows in examples.items()
-    }
     # Instructions are rare, so the sentences of all other traits are examples without it.
-    known = set(instructions.texts)
-    others = [text for text in texts if text not in known]
-    labels = [*instructions.labels, *(0 for _text in others)]
-    documents = embedder.embed_documents([*instructions.texts, *others])
-    return {**probes, STANDING_INSTRUCTION: _fit(STANDING_INSTRUCTION, documents, labels)}
+    known = set(examples[STANDING_INSTRUCTION].texts)
+    others = dict.fromkeys(t for trait in MESSAGE_TRAITS for t in examples[trait].texts if t not in known)
+    labels = {trait: list(rows.labels) for trait, rows in examples.items()}
+    texts = {trait: list(rows.texts) for trait, rows in examples.items()}
+    texts[STANDING_INSTRUCTION] += others
+    labels[STANDING_INSTRUCTION] += [0] * len(others)
+    probes: dict[str, Probe] = {}
+    for traits, embed in ((MESSAGE_TRAITS, embedder.embed_queries), (DOCUMENT_TRAITS, embedder.embed_documents)):
+        distinct = list(dict.fromkeys(text for trait in traits for text in texts[trait]))
+        vectors = dict(zip(distinct, embed(distinct), strict=True))
+        for trait in traits:
+            probes[trait] = _fit(trait, np.stack([vectors[text] for text in texts[trait]]), labels[trait])
+    return probes
 
 
 def _fit(trait: str, vectors: Vectors, labels: Sequence[int]) -> Probe:
