@@ -161,6 +161,52 @@ def test_the_words_of_a_known_statement_are_a_repetition(memory, person):
     assert before.supports.count() == 2
 
 
+def test_a_message_that_is_repeated_word_for_word_is_a_source_without_the_model(memory, person):
+    before = known(memory, person)
+    later = said(person, f"  {SAID}\n")
+
+    requests = read(memory)
+
+    before.refresh_from_db()
+    assert requests == []
+    assert (before.supports.count(), before.last_said_at, unread()) == (2, later.timestamp, 0)
+    assert before.supports.get(exchange=later).quote == "28 retries a day"
+
+
+def test_a_repetition_is_read_by_the_model_if_its_statement_is_not_current(memory, person):
+    before = known(memory, person)
+    said(person, CHANGED, timestamp=ago(days=1))
+    read(memory, reply(stating(MORE, (1, "40 retries a day"), updates=["A"])))
+    said(person, SAID)
+
+    again = "A buoy makes 28 retries a day again when the uplink drops."
+    (request,) = read(memory, reply(stating(again, (1, "28 retries a day"), updates=["A"])))
+
+    assert MORE in request[-1]["content"]
+    assert states() == {RETRIES: State.SUPERSEDED, MORE: State.SUPERSEDED, again: State.CURRENT}
+    assert before.supports.count() == 1
+
+
+def test_a_repetition_is_read_by_the_model_if_its_date_is_another(memory, person):
+    text, at = "The uplink failed yesterday.", datetime(2025, 5, 2, 9, tzinfo=UTC)
+    said(person, text, timestamp=at)
+    read(memory, reply(stating("The uplink failed on 1 May 2025.", (1, "failed yesterday"))))
+    said(person, text, timestamp=at.replace(day=20))
+
+    assert len(read(memory, reply())) == 1
+    assert Support.objects.count() == 1
+
+
+def test_a_statement_that_was_decided_about_during_the_request_gets_no_source(memory, person):
+    before = known(memory, person)
+    said(person, RETRIES)
+    repetition = reply(repeated=[{"statement": "A", "number": 1, "quote": "28 retries"}])
+
+    read(memory, repetition, during=lambda: decisions.reject(person.id, before.pk, revision=before.revision))
+
+    assert (before.supports.count(), unread()) == (1, 1), "it is read again"
+
+
 def test_two_updates_of_one_statement_do_no_harm(memory, person):
     known(memory, person)
     said(person, f"{CHANGED} At sea it makes 50 retries a day.")

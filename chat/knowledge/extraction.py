@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from django.db import transaction
 
 from chat.knowledge.prompt import Source, build_messages, read_sources
+from chat.knowledge.repetition import find_repetitions
 from chat.knowledge.reply import CheckedReply, Reply, UnusableReplyError, check_reply, parse_reply
 from chat.llm.client import Message
 from memory import api as memory
@@ -36,9 +37,12 @@ def extract(space: Space, exchange_ids: Collection[uuid.UUID], *, ask: Ask, hold
         return 0
     sources = read_sources(cluster)
     known = memory.related_statements(space.pk, cluster)
-    topics = memory.topics_of(space.pk)
-    reply = _ask_for_reply(build_messages(sources, known, topics), ask)
-    checked = check_reply(reply, sources, known, topics)
+    repeated, new = find_repetitions(sources, known)
+    checked = CheckedReply([], repeated)
+    if new:
+        topics = memory.topics_of(space.pk)
+        reply = check_reply(_ask_for_reply(build_messages(new, known, topics), ask), new, known, topics)
+        checked = CheckedReply(reply.statements, [*repeated, *reply.repeated])
     return _store(space, sources, known, checked, hold)
 
 
@@ -65,14 +69,14 @@ def _store(
 ) -> int:
     hold()
     rows = Statement.objects.select_for_update(of=("self",)).select_related("exchange__space").order_by("pk")
-    locked = {row.pk: row for row in rows.filter(pk__in=[row.pk for row in known], exchange__forgotten_at=None)}
+    ids = {row.pk for row in known} | {row.pk for row, _support in checked.repeated}
+    locked = {row.pk: row for row in rows.filter(pk__in=ids, exchange__forgotten_at=None)}
     read = [NewSupport(source.exchange.pk, "", source.exchange.version) for source in sources]
-    if not memory.are_unchanged(space, read):
+    if not memory.are_unchanged(space, read) or not _are_as_they_were(checked.repeated, locked):
         return 0
     added = memory.add_statements(space, [item.new for item in checked.statements], read=read)
     for statement, support in checked.repeated:
-        if statement.pk in locked:
-            memory.add_support(locked[statement.pk], support)
+        memory.add_support(locked[statement.pk], support)
     by_text = {statement.exchange.user_message: statement for statement in added}
     for item in checked.statements:
         new = by_text.get(item.new.text)
@@ -85,6 +89,11 @@ def _store(
             if old.pk in locked and _are_in_force(locked[old.pk], new):
                 knowledge_decisions.contradict(locked[old.pk], new)
     return len(added)
+
+
+def _are_as_they_were(repeated: Sequence[tuple[Statement, NewSupport]], locked: Mapping[uuid.UUID, Statement]) -> bool:
+    """Return whether no repeated statement was forgotten or decided about since it was compared with the sources."""
+    return all(row.pk in locked and locked[row.pk].revision == row.revision for row, _support in repeated)
 
 
 def _supersede(old: Statement, new: Statement) -> None:
