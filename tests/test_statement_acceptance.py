@@ -55,3 +55,35 @@ def test_what_the_source_says_is_accepted(statement, source):
 )
 def test_what_the_source_does_not_say_is_refused(statement, source, part):
     assert part in unsupported(statement, source)
+
+
+# Said on Wednesday, 12 November 2025.
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("The uplink test is tomorrow.", "2025-11-13"),
+        ("We meet the insurer the day after tomorrow.", "2025-11-14"),
+        ("Übermorgen kommt der Prüfer.", "2025-11-14"),
+        ("On déménage demain.", "2025-11-13"),
+        ("明天开会。", "2025-11-13"),
+        ("Nächste Woche ist der Laden zu.", "2025-11-19"),
+        ("La reunión es la semana que viene.", "2025-11-18"),
+        ("下个月搬家。", "2025-12-05"),
+        ("The lease ends in two months.", "2026-01-10"),
+        ("Через 3 дня приедет мастер.", "2025-11-15"),
+        ("三天后发布。", "2025-11-15"),
+        ("Delivery is on Friday.", "2025-11-14"),
+        ("Freitag in einer Woche ist Abnahme.", "2025-11-21"),
+        ("The lid broke on Monday.", "2025-11-10"),
+        ("В пятницу сдаём отчёт.", "2025-11-14"),
+        ("星期五交货。", "2025-11-14"),
+        ("金曜日に納品します。", "2025-11-14"),
+    ],
+)
+def test_a_date_that_follows_from_a_relative_expression_is_accepted(text, day):
+    assert unsupported(f"It is on {day}.", text) == ""
+    assert unsupported("It is on 2026-06-20.", text) != ""
+
+
+def test_another_weekday_is_refused():
+    assert unsupported("Delivery is on 2025-11-13.", "Delivery is on Friday.") == "Delivery is on 2025-11-13."

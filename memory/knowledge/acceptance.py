@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from memory.knowledge.stated_dates import states_date
 from memory.lexical.analyser import analyse, detect_language, separates_words, stem
-from memory.retrieval.dates import DateRange, relative_period, split_dates
+from memory.retrieval.dates import split_dates
 from memory.retrieval.rare_words import rarities
 
 # From this rarity on (0 for common, 1 for rare words) a word is taken for a name, and from the second one if it has a
@@ -19,7 +20,6 @@ _RARE, _RARE_CAPITALISED = 0.5, 0.15
 _MIN_PAIRS = 0.5
 _NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+)*")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-_SENTENCE = re.compile(r"[^.!?\n。！？]+")
 # The beginning of a word that is compared: names take endings in many languages.
 _MIN_STEM = 4
 
@@ -45,7 +45,7 @@ def unsupported_part(
     be told, half of the pairs of characters must occur.
     """
     dates, rest = split_dates(statement, datetime.now(UTC))
-    if not all(any(_has_date(source, date) for source in sources) for date in dates):
+    if not all(any(states_date(source.text, source.said_at, date) for source in sources) for date in dates):
         return statement
     said = _folded(" ".join(f"{source.text} {source.author} {source.title}" for source in sources))
     numbers = {_digits(number) for number in _NUMBER.findall(said)}
@@ -56,26 +56,6 @@ def unsupported_part(
     if sum(pair in said for pair in pairs) < _MIN_PAIRS * len(pairs):
         return statement
     return next((name for name in _names(rest, get_log_probabilities) if not _occurs(name, said)), "")
-
-
-def _has_date(source: SourceText, date: DateRange) -> bool:
-    """Return whether the source was said at this date, or names it, also by a relative expression."""
-    if date.start <= source.said_at < date.end:
-        return True
-    named, _rest = split_dates(source.text, source.said_at)
-    # A date without a year is read as a past one. It may be the next one, too.
-    named += [later for each in named if (later := _next_year(each))]
-    if any(date.start <= each.start and each.end <= date.end for each in named):
-        return True
-    periods = (relative_period(sentence, source.said_at) for sentence in _SENTENCE.findall(source.text))
-    return any(period.start <= date.end and date.start <= period.end for period in periods if period)
-
-
-def _next_year(date: DateRange) -> DateRange | None:
-    try:
-        return DateRange(date.start.replace(year=date.start.year + 1), date.end.replace(year=date.end.year + 1))
-    except ValueError:  # 29 February
-        return None
 
 
 def _names(text: str, get_log_probabilities: Callable[[Sequence[str]], list[float] | None]) -> list[str]:
