@@ -6,6 +6,7 @@ import html
 import re
 import uuid
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -170,6 +171,17 @@ def test_calibrate_fits_the_gate_and_reset_restores_the_default(conversations, c
     assert "default threshold is restored" in run("calibrate", capsys, "--reset")
     assert "in use already" in run("calibrate", capsys, "--reset")
     assert levels.level_of(active.provider, active.model) == shipped
+
+
+def test_the_similarity_of_two_messages_on_one_subject_can_be_configured(memory, settings):
+    active = generations.active_generation()
+    shipped = levels.level_of(active.provider, active.model)
+    assert shipped.same_subject == 0.87
+
+    store = settings.CATO.vector_store.model_copy(update={"subject_similarity": 0.91})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": store})
+
+    assert levels.level_of(active.provider, active.model) == replace(shipped, same_subject=0.91)
 
 
 def test_a_calibrated_gate_passes_paraphrases_and_rejects_small_talk(memory, alice, conversations, capsys):

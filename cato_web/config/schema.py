@@ -184,6 +184,7 @@ class VectorStore(Section):
     searches_per_minute: Count
     retrieval_timeout: Annotated[float, Field(gt=0)]
     similarity_threshold: Similarity | None
+    subject_similarity: Similarity | None
     dynamic_threshold: bool
     dynamic_threshold_min: Similarity
     dynamic_threshold_max: Similarity

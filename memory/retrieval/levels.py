@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from django.conf import settings
+
 from memory.models import Calibration
 
 # The comparable similarity of a relevant text. Fusion and gate are tuned for it.
@@ -44,7 +46,13 @@ def shipped_level(model: str) -> Level:
 
 
 def level_of(provider: str, model: str) -> Level:
-    """Return the level of this model, with the fitted `similarity` if `calibrate` ran on this store."""
-    shipped = shipped_level(model)
+    """Return the level of this model, with the fitted `similarity` if `calibrate` ran on this store.
+
+    `subject_similarity` of the configuration replaces `same_subject`.
+    """
+    level = shipped_level(model)
+    subject = settings.CATO.vector_store.subject_similarity
+    if subject is not None:
+        level = replace(level, same_subject=float(subject))
     fitted = Calibration.objects.filter(provider=provider, model=model).values_list("threshold", flat=True).first()
-    return shipped if fitted is None else replace(shipped, similarity=fitted)
+    return level if fitted is None else replace(level, similarity=fitted)
