@@ -149,7 +149,8 @@ def fill(layout: Layout, texts: Texts, exchanges: int, *, seconds: float) -> boo
             if stored_count >= REAL:
                 _cache_mixtures(stored, numbers)
             done = api.index_pending()
-            assert done == count, f"{done} of {count} exchanges were indexed"
+            # More if a space outgrew its shared collection.
+            assert done >= count, f"{done} of {count} exchanges were indexed"
     _gather_statistics()
     return True
 
