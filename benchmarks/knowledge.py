@@ -66,7 +66,7 @@ def main() -> None:
         readable = access.readable_space_ids(person.pk)
         before = [_measure_recall(keys, readable, questions) for questions in (IN_OTHER_WORDS, NAMES_ONLY)]
         model, started = ExtractiveModel(), time.perf_counter()
-        clusters, added = _extract(space, model)
+        clusters, added = extract_all(space, model)
         seconds = time.perf_counter() - started
         api.index_pending(limit=1_000_000)
         after = [_measure_recall(keys, readable, questions) for questions in (IN_OTHER_WORDS, NAMES_ONLY)]
@@ -106,7 +106,7 @@ def _store_more(space: Any, person_id: Any, count: int) -> None:
     api.index_pending(limit=1_000_000)
 
 
-def _extract(space: Any, model: ExtractiveModel) -> tuple[int, int]:
+def extract_all(space: Any, model: ExtractiveModel) -> tuple[int, int]:
     """Extract everything; return the numbers of clusters and of statements."""
     from chat.knowledge.extraction import extract
     from chat.knowledge.worker import join_small

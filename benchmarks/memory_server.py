@@ -1,13 +1,14 @@
 """Memory behind the HTTP protocol of retrieval benchmarks.
 
-    python -m benchmarks.memory_server [--port 8765] [--strategy hybrid]
+    python -m benchmarks.memory_server [--port 8765] [--strategy hybrid] [--statements]
 
 Three calls, all POST with JSON bodies, on loopback only: `/memeval/reset` {store}, `/memeval/documents` {store,
 documents}, `/memeval/query` {store, query, k, now}. A store is a space, a document an exchange: it goes through
 `remember_many` and `index_pending` into SQL and a real Chroma server, and is found by the strategy that the chat uses,
 without its gate. A store of one conversation belongs to one person, who asks: the standing instructions that were
-recognised in it come first, as in a prompt. In a store of several nobody knows who asks, so none do. Nothing here depends
-on the benchmark's content.
+recognised in it come first, as in a prompt. In a store of several nobody knows who asks, so none do. With --statements, one
+is extracted from the first sentence of each message (`benchmarks/knowledge.py`), and counts as its sources where it is found.
+Nothing here depends on the benchmark's content.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from __future__ import annotations
 import argparse
 import json
 import uuid
+from collections import defaultdict
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from benchmarks.knowledge import ExtractiveModel, extract_all
 from benchmarks.temporary_store import temporary_store
 
 if TYPE_CHECKING:
@@ -32,8 +35,8 @@ _NAMESPACE = uuid.UUID("6f1d3a52-1f0a-4c6e-9a53-0c2b6d3d7a10")
 class Stores:
     """The stores of one run and the mapping between exchanges and documents."""
 
-    def __init__(self, person: User, strategy: str) -> None:
-        self._person, self._strategy = person, strategy
+    def __init__(self, person: User, strategy: str, *, has_statements: bool) -> None:
+        self._person, self._strategy, self._has_statements = person, strategy, has_statements
         self._spaces: dict[str, Space] = {}
         self._documents: dict[uuid.UUID, str] = {}
         self._conversations: dict[str, set[str]] = {}
@@ -73,6 +76,9 @@ class Stores:
         )
         self._documents |= {row.id: document["id"] for row, document in zip(stored, documents, strict=True)}
         api.index_pending()
+        if self._has_statements:
+            extract_all(self._spaces[name], ExtractiveModel())
+            api.index_pending(limit=1_000_000)
         self._conversations[name] |= {document["conversation"] for document in documents}
         if len(self._conversations[name]) == 1:
             self._recognise(name, {row.id: document["user"] for row, document in zip(stored, documents, strict=True)})
@@ -100,15 +106,28 @@ class Stores:
         ranking = rank(
             query,
             spaces=frozenset({self._spaces[name].pk}),
-            limit=k,
+            limit=2 * k if self._has_statements else k,
             now=_time(now) or datetime.now(UTC),
             strategy_name=self._strategy,
         )
         is_of_one_person = len(self._conversations[name]) == 1
         standing = choose(self._instructions[name], space_id=self._spaces[name].pk) if is_of_one_person else ()
         first = [instruction.id for instruction in standing]
-        others = [result.exchange.id for result in ranking.results if result.exchange.id not in first]
+        found = _with_sources([hit.exchange.id for hit in ranking.results])
+        others = [id for id in found if id not in first and id in self._documents]
         return {"ids": [self._documents[id] for id in [*first, *others][:k]]}
+
+
+def _with_sources(ids: list[uuid.UUID]) -> list[uuid.UUID]:
+    """Return the ids without repetitions, each statement followed by its sources."""
+    from memory.models import Support
+
+    sources: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
+    for statement_id, exchange_id in Support.objects.filter(statement_id__in=ids).values_list(
+        "statement_id", "exchange_id"
+    ):
+        sources[statement_id].append(exchange_id)
+    return list(dict.fromkeys(shown for id in ids for shown in (id, *sources[id])))
 
 
 def _time(text: str | None) -> datetime | None:
@@ -156,9 +175,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--strategy", default="hybrid")
+    parser.add_argument("--statements", action="store_true")
     options = parser.parse_args()
     with temporary_store() as person:
-        Handler.stores = Stores(person, options.strategy)
+        Handler.stores = Stores(person, options.strategy, has_statements=options.statements)
         server = HTTPServer(("127.0.0.1", options.port), Handler)
         print(f"http://127.0.0.1:{options.port}/memeval", flush=True)
         server.serve_forever()

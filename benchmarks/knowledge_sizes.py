@@ -1,0 +1,111 @@
+"""Measure what extraction costs beside the model in stores of several sizes.
+
+    python -m benchmarks.knowledge_sizes [--sizes 1000 10000 100000]
+
+The store is filled with synthetic exchanges (`benchmarks/synthetic_store.py`) and a statement for every fifty. All but 400
+of them are marked as read. Then those 400 are read by a model that finds nothing: whether the space is due, their clusters,
+and for each request the nearest statements, the prompt and the transaction. The page counts what is unread, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from benchmarks.figures import percentile, table
+from benchmarks.temporary_store import temporary_store
+
+if TYPE_CHECKING:
+    from memory.models import Exchange, Space
+
+UNREAD = 400
+NOTHING = '{"statements": [], "repeated": []}'
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    rows = []
+    with temporary_store() as person:
+        from benchmarks.synthetic_store import Texts, fill, lay_out
+
+        layout, texts = lay_out(person), Texts(seed=1)
+        for size in sorted(parser.parse_args().sizes):
+            if not fill(layout, texts, size, seconds=3600):
+                raise SystemExit("The store could not be filled within an hour.")
+            _prepare(layout.own)
+            rows.append((size, *_measure(layout.own)))
+    table(
+        ("stored", "statements", "due, ms", "clusters of 400, ms", "request, ms", "p95", "s / 1,000", "peak MiB"), rows
+    )
+
+
+def _prepare(space: Space) -> None:
+    """Add statements, and leave the newest 400 exchanges unread."""
+    from memory import api
+    from memory.models import ExtractedExchange, Statement
+
+    unread = list(api.unread_exchanges(space.pk))
+    missing = len(unread) // 50 - Statement.objects.count()
+    _add_statements(space, unread[: max(0, missing)])
+    read = [ExtractedExchange(exchange=exchange) for exchange in unread[:-UNREAD]]
+    ExtractedExchange.objects.bulk_create(read, batch_size=1000, ignore_conflicts=True)
+
+
+def _add_statements(space: Space, sources: Sequence[Exchange]) -> None:
+    from memory import api
+
+    for start in range(0, len(sources), 500):
+        some = sources[start : start + 500]
+        supports = [api.NewSupport(source.pk, source.user_message[:100], source.version) for source in some]
+        items = [
+            api.NewStatement(text=source.user_message[:280], kind="fact", topic="Work", supports=[support])
+            for source, support in zip(some, supports, strict=True)
+        ]
+        api.add_statements(space, items, read=supports)
+        api.index_pending(limit=1_000_000)
+
+
+def _measure(space: Space) -> tuple[int, float, float, float, float, float, float]:
+    """Return the number of statements, the times of the steps in ms, s for 1,000 exchanges, and the peak in MiB."""
+    from chat.knowledge.extraction import extract
+    from chat.knowledge.worker import join_small
+    from memory import api
+    from memory.models import Statement
+
+    started = time.perf_counter()
+    due = _milliseconds(lambda: api.has_unread_exchanges(space.pk, timezone.now()))
+    batch = api.next_batch(space.pk)
+    api.mark_as_read(space, batch.uninformative)
+    clustered = 1000 * (time.perf_counter() - started) - due
+    requests = [
+        _milliseconds(lambda ids=ids: extract(space, ids, ask=lambda _messages: NOTHING, hold=lambda: None))
+        for ids in join_small(batch.clusters)
+    ]
+    assert not api.unread_exchanges(space.pk).exists()
+    seconds = (time.perf_counter() - started) * 1000 / UNREAD
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        Statement.objects.count(),
+        due,
+        clustered,
+        percentile(requests, 0.5),
+        percentile(requests, 0.95),
+        seconds,
+        peak,
+    )
+
+
+def _milliseconds(act: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    act()
+    return 1000 * (time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    main()
