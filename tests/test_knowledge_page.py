@@ -41,6 +41,10 @@ def decide(client: Client, one: Statement, action: str, **fields: Any) -> str:
     return page_of(client)
 
 
+def offers_to_confirm(client: Client) -> bool:
+    return 'aria-keyshortcuts="k"' in client.get("/knowledge").content.decode()
+
+
 def test_an_empty_page_says_where_statements_come_from(memory, person):
     assert "No statements yet. Cato extracts them" in page_of(signed_in(person))
 
@@ -74,6 +78,20 @@ def test_a_reader_confirms_an_unconfirmed_statement(memory, person):
     assert "0 to review" in page
 
 
+def test_it_is_offered_only_to_confirm_what_this_person_has_not_confirmed_and_what_is_not_contradicted(memory, person):
+    one = statement(said(PersonFactory(), "From now on 28 retries."))
+    client, others = signed_in(person), signed_in(PersonFactory())
+    assert offers_to_confirm(client)
+
+    decide(client, one, "confirm")
+    assert not offers_to_confirm(client)
+    assert offers_to_confirm(others)
+
+    other = statement(said(person, "The limit is 40."), text="A buoy makes at most 40 retries a day.")
+    decisions.contradict(Statement.objects.get(pk=one.pk), other)
+    assert not offers_to_confirm(others)
+
+
 def test_a_correction_supersedes_and_stands_above(memory, person):
     one = statement(said(PersonFactory(), "From now on 28 retries."))
 
@@ -102,6 +120,39 @@ def test_of_two_conflicting_statements_one_is_kept(memory, person):
     assert "Resolved by you." in page
     assert "Superseded" in page
     assert "Conflicting" not in page
+
+
+def test_the_other_of_two_conflicting_statements_is_kept_where_the_first_one_is(memory, person):
+    one = statement(said(person, "From now on 28 retries."))
+    other = statement(said(person, "The limit is 40."), text="A buoy makes at most 40 retries a day.")
+    decisions.contradict(one, other)
+    client = signed_in(person)
+    form = re.search(
+        rf'action="(/knowledge/{other.pk}/keep)">(.*?value="{one.pk}">Keep the other)',
+        client.get("/knowledge").content.decode(),
+        re.DOTALL,
+    )
+    assert form
+    revision = re.search(r'name="revision" value="(\d+)"', form[2])
+    assert revision
+
+    client.post(form[1], {"revision": revision[1], "other": str(one.pk)})
+
+    one.refresh_from_db()
+    assert one.superseded_by_id == other.pk
+
+
+def test_of_several_conflicting_statements_none_is_the_other(memory, person):
+    one = statement(said(person, "From now on 28 retries."))
+    for limit in (40, 50):
+        text = f"A buoy makes at most {limit} retries a day."
+        decisions.contradict(one, statement(said(person, f"The limit is {limit}."), text=text))
+
+    page = page_of(signed_in(person), f"?q={RETRIES}")
+
+    assert page.count("Keep this one") == 2
+    assert "Keep all" in page
+    assert "Keep the other" not in page
 
 
 def test_a_decision_leads_back_to_the_statement_or_to_what_took_its_place(memory, person):

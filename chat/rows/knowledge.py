@@ -46,6 +46,7 @@ class ChoiceRow:
 
     id: uuid.UUID
     text: str
+    revision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,18 @@ class StatementRow:
     revision: int
     space_name: str
     space_kind: str
+    can_confirm: bool
     can_forget: bool
 
     @property
     def is_settled(self) -> bool:
         """Return whether nothing has to be decided, so that the actions are shown once it is opened."""
         return self.state in (State.CURRENT, State.SUPERSEDED)
+
+    @property
+    def only_conflict(self) -> ChoiceRow | None:
+        """Return the statement that contradicts this one, if it is the only one."""
+        return self.conflicts[0] if len(self.conflicts) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +119,10 @@ def statement_rows(statements: Sequence[Statement], person: Any, spaces: SpaceId
                 _source(number, support, exchanges[support.exchange_id], titles)
                 for number, support in enumerate(sources[statement.pk], start=1)
             ],
-            [ChoiceRow(other.pk, other.exchange.user_message) for other in conflicts[statement.pk]],
+            [ChoiceRow(other.pk, other.exchange.user_message, other.revision) for other in conflicts[statement.pk]],
             uses.get(statement.pk, 0),
+            # Confirming it again would say nothing new.
+            can_confirm=statement.state == State.CURRENT and statement.confirmed_by_id != person.pk,
             can_forget=person.is_administrator or statement.exchange.owner_id == person.pk,
         )
         for statement in statements
@@ -128,6 +137,7 @@ def _row(
     conflicts: Sequence[ChoiceRow],
     uses: int,
     *,
+    can_confirm: bool,
     can_forget: bool,
 ) -> StatementRow:
     is_unconfirmed = statement.state == State.CURRENT and not statement.confirmed_at and len(sources) == 1
@@ -154,6 +164,7 @@ def _row(
         revision=statement.revision,
         space_name=statement.exchange.space.display_name,
         space_kind=statement.exchange.space.kind,
+        can_confirm=can_confirm,
         can_forget=can_forget,
     )
 
