@@ -96,6 +96,7 @@ urlpatterns = [
     path("knowledge/extraction", extraction_settings.extraction, name="extraction"),
     path("knowledge/extraction/<uuid:space_id>", extraction_settings.set_extraction, name="set_extraction"),
     path("knowledge/export", knowledge.export, name="export_knowledge"),
+    path("knowledge/<uuid:statement_id>/answers", knowledge.answers, name="statement_answers"),
     path("knowledge/<uuid:statement_id>/confirm", knowledge.confirm, name="confirm_statement"),
     path("knowledge/<uuid:statement_id>/correct", knowledge.correct, name="correct_statement"),
     path("knowledge/<uuid:statement_id>/reject", knowledge.reject, name="reject_statement"),

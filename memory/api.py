@@ -161,7 +161,6 @@ from memory.retrieval.recall_log import (
     recall_rate,
     recalled_for,
 )
-from memory.retrieval.recall_log import recall_counts as count_recalls_by_exchange
 from memory.retrieval.search import MAX_RESULTS, SearchResults, is_relevant, recall, search
 from memory.retrieval.surroundings import surroundings
 from memory.retrieval.topics import get_relevant_context, related_threads, search_by_topic

@@ -11,9 +11,9 @@ import pytest
 from django.test import Client
 
 from memory.knowledge import decisions
-from memory.models import Exchange, Statement
+from memory.models import Exchange, RecallLogEntry, Statement
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, statement, thread
+from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, statement, thread, turn
 from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
@@ -265,6 +265,32 @@ def test_statements_are_filtered_by_who_said_them_and_by_state(memory, person):
     assert "The lid is" not in of_jana
     assert "Superseded" not in page_of(client, "?state=current")
     assert "The lid is" not in page_of(client, "?state=superseded")
+
+
+def recalled_for(one: Statement, in_thread: Any, message: str, **fields: Any) -> None:
+    answered = turn(in_thread, message, **fields)
+    RecallLogEntry.objects.create(turn_id=answered.id, exchange_id=one.pk, rank=1, score=1, strategy="x", reason="")
+
+
+def test_a_statement_shows_the_answers_for_which_it_was_recalled_that_the_reader_may_read(memory, person):
+    colleague = PersonFactory()
+    one = statement(said(person, "From now on 28 retries."))
+    client, address = signed_in(person), f"/knowledge/{one.pk}/answers"
+    assert not re.search(r"Show \d", page_of(client))
+    shared = thread(colleague, title="Winter power review", space=access.team_space())
+    recalled_for(one, shared, "How many retries?")
+    recalled_for(one, shared, "How many retries then?", is_on_active_branch=False)
+    recalled_for(one, thread(colleague), "How many retries did they say?")
+
+    assert "Show 1 answer" in page_of(client)
+    assert "Show 2 answers" in page_of(signed_in(colleague))
+    for headers in ({}, {"HX-Request": "true"}):
+        shown = client.get(address, headers=headers).content.decode()
+        assert re.findall(r"How many retries[\w ]*\?", shown) == ["How many retries?"]
+        assert "Winter power review" in shown
+        assert ("<html" in shown) is (not headers)
+    outsider = statement(said(colleague, "Ours.", group("Hardware", colleague)), text="It is ours.")
+    assert client.get(f"/knowledge/{outsider.pk}/answers").status_code == 404
 
 
 def test_statements_are_exported_as_markdown_and_json(memory, person):

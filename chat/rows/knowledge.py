@@ -9,23 +9,28 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chat.models import Turn
 from chat.rows.recall import thread_titles
+from chat.turns.uses import answers_recalling, count_answers_recalling
 from memory import api as memory
 from memory.api import (
     Exchange,
     ExchangeView,
-    SpaceIds,
     Statement,
     Support,
     day_of_this_year,
+    excerpt,
     exchange_url,
     format_number,
 )
 
 State = Statement.State
+
+_MAX_ANSWERS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class StatementRow:
     sources: Sequence[SourceRow]
     sources_text: str
     conflicts: Sequence[ChoiceRow]
-    uses_text: str
+    answers_text: str
     revision: int
     space_name: str
     space_kind: str
@@ -80,6 +85,24 @@ class StatementRow:
     def only_conflict(self) -> ChoiceRow | None:
         """Return the statement that contradicts this one, if it is the only one."""
         return self.conflicts[0] if len(self.conflicts) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer for which a statement was recalled."""
+
+    message: str
+    thread_title: str
+    at: datetime
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersRow:
+    """The newest answers for which a statement was recalled; `more_text` says how many others there are."""
+
+    answers: Sequence[AnswerRow]
+    more_text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +126,15 @@ def topic_rows(
     return topics
 
 
-def statement_rows(statements: Sequence[Statement], person: Any, spaces: SpaceIds) -> list[StatementRow]:
-    """Return the rows of statements that `person`, an account who reads `spaces`, may read."""
+def statement_rows(statements: Sequence[Statement], person: Any) -> list[StatementRow]:
+    """Return the rows of statements that `person`, an account, may read."""
     sources = memory.sources_of(statements)
     views = {support.exchange_id: support.exchange for supports in sources.values() for support in supports}
     locations = memory.locations_of(views)
     exchanges = {id: ExchangeView.from_row(row, locations.get(id)) for id, row in views.items()}
     titles = thread_titles(exchanges.values())
     conflicts = memory.conflicts_of(statements)
-    uses = memory.count_recalls_by_exchange((statement.pk for statement in statements), spaces=spaces)
+    answers = count_answers_recalling(person.pk, (statement.pk for statement in statements))
     return [
         _row(
             statement,
@@ -120,7 +143,7 @@ def statement_rows(statements: Sequence[Statement], person: Any, spaces: SpaceId
                 for number, support in enumerate(sources[statement.pk], start=1)
             ],
             [ChoiceRow(other.pk, other.exchange.user_message, other.revision) for other in conflicts[statement.pk]],
-            uses.get(statement.pk, 0),
+            answers.get(statement.pk, 0),
             # Confirming it again would say nothing new.
             can_confirm=statement.state == State.CURRENT and statement.confirmed_by_id != person.pk,
             can_forget=person.is_administrator or statement.exchange.owner_id == person.pk,
@@ -131,11 +154,24 @@ def statement_rows(statements: Sequence[Statement], person: Any, spaces: SpaceId
     ]
 
 
+def answers_row(person_id: uuid.UUID, statement_id: uuid.UUID) -> AnswersRow:
+    """Return the answers in threads that this person reads for which the statement, which they read, was recalled."""
+    turns = answers_recalling(person_id, statement_id)
+    shown = [_answer(turn) for turn in turns[:_MAX_ANSWERS]]
+    more = turns.count() - len(shown) if len(shown) == _MAX_ANSWERS else 0
+    text = ngettext("%(count)s earlier answer is not shown", "%(count)s earlier answers are not shown", more)
+    return AnswersRow(shown, text % {"count": format_number(more)} if more else "")
+
+
+def _answer(turn: Turn) -> AnswerRow:
+    return AnswerRow(excerpt(turn.message), turn.thread.title, turn.created_at, reverse("turn", args=[turn.id]))
+
+
 def _row(
     statement: Statement,
     sources: Sequence[SourceRow],
     conflicts: Sequence[ChoiceRow],
-    uses: int,
+    answers: int,
     *,
     can_confirm: bool,
     can_forget: bool,
@@ -147,7 +183,7 @@ def _row(
     if statement.kind == Statement.Kind.DECISION:
         attribution = _("Decided by %(name)s") % {"name": statement.exchange.owner}
     count = ngettext("%(count)s source", "%(count)s sources", len(sources)) % {"count": len(sources)}
-    answers = ngettext("Recalled for %(count)s answer", "Recalled for %(count)s answers", uses)
+    show = ngettext("Show %(count)s answer", "Show %(count)s answers", answers)
     return StatementRow(
         id=statement.pk,
         text=statement.exchange.user_message,
@@ -160,7 +196,7 @@ def _row(
         sources=sources,
         sources_text=count,
         conflicts=conflicts,
-        uses_text=answers % {"count": format_number(uses)} if uses else "",
+        answers_text=show % {"count": format_number(answers)} if answers else "",
         revision=statement.revision,
         space_name=statement.exchange.space.display_name,
         space_kind=statement.exchange.space.kind,

@@ -19,9 +19,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
-from chat import services
+from chat import access, services
 from chat.rows.extraction import extraction_rows, running_rows
-from chat.rows.knowledge import StatementRow, TopicRow, statement_rows, topic_rows
+from chat.rows.knowledge import StatementRow, TopicRow, answers_row, statement_rows, topic_rows
 from memory import api as memory
 from memory.api import (
     InvalidInputError,
@@ -62,7 +62,7 @@ def knowledge(request: PageRequest) -> HttpResponse:
     number = request.GET.get("page") or (_page_of(at, ids) if at in ids else 1)
     page = Paginator(ids, _PAGE_SIZE).get_page(number)
     statements = memory.load_statements(list(page.object_list))
-    rows = statement_rows(statements, request.user, spaces)
+    rows = statement_rows(statements, request.user)
     topics = [TopicRow("", "", rows)]
     if wanted.order == "topic":
         topics = topic_rows(rows, statements, memory.count_by_topic(spaces, wanted))
@@ -91,11 +91,19 @@ def knowledge(request: PageRequest) -> HttpResponse:
 
 
 @require_GET
+def answers(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
+    """List the answers for which a statement was recalled; for htmx as a part of the page of statements."""
+    statement = access.get_exchange(request.user.pk, statement_id)
+    context = {"section": "knowledge", "statement": statement, "row": answers_row(request.user.pk, statement.pk)}
+    return render(request, "chat/_statement_answers.html" if request.htmx else "chat/statement_answers.html", context)
+
+
+@require_GET
 def export(request: PageRequest) -> HttpResponse:
     """Return the statements of a list as Markdown, or as JSON with `?format=json`."""
     spaces = memory.readable_space_ids(request.user.pk)
     statements = memory.load_statements(memory.statement_ids(spaces, _filter(request.GET)))
-    rows = statement_rows(statements, request.user, spaces)
+    rows = statement_rows(statements, request.user)
     topic_of = {statement.pk: statement.topic for statement in statements}
     if request.GET.get("format") == "json":
         content = [_as_json(row, topic_of[row.id]) for row in rows]
