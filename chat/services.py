@@ -19,7 +19,12 @@ from chat.threads.lifecycle import (
     set_model,
     set_recall_filter,
 )
-from chat.threads.memory_settings import forget_exchange, forget_thread_exchanges, set_memory_enabled
+from chat.threads.memory_settings import (
+    forget_exchange,
+    forget_statement,
+    forget_thread_exchanges,
+    set_memory_enabled,
+)
 from chat.threads.reader_marks import set_archived, set_muted, set_pinned
 from chat.turns.additions import keep_additions
 from chat.turns.branches import BranchSwitch, edit_message, regenerate, switch_branch

@@ -249,6 +249,13 @@ from memory.utils.stored_files import delete_after_commit, delete_file_on_rollba
 from memory.views.administration.shared import space_label
 from memory.views.document_rows import DocumentProgress, DocumentRow, UploadChip, document_progress, document_row
 from memory.views.documents import upload_limits
-from memory.views.forms import format_metadata, parse_metadata, parse_passage, parse_space, space_choices
+from memory.views.forms import (
+    format_metadata,
+    parse_metadata,
+    parse_passage,
+    parse_place,
+    parse_space,
+    space_choices,
+)
 from memory.views.http import PageRequest, admin_required
 from memory.views.links import document_url, exchange_url, passage_url

@@ -145,6 +145,7 @@ ROUTES: dict[str, RouteAccess] = {
     "export_knowledge": RouteAccess(),
     "extraction": RouteAccess(),
     "set_extraction": RouteAccess(methods=POST, names=("space_id",), data={"action": "on"}),
+    "recalled_statement": RouteAccess(methods=("get", "post"), names=("statement_id",), data={"action": "confirm"}),
     "statement_answers": RouteAccess(names=("statement_id",)),
     "confirm_statement": RouteAccess(methods=POST, names=("statement_id",)),
     "correct_statement": RouteAccess(methods=POST, names=("statement_id",), data={"text": "It is another fish."}),

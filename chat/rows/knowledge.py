@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -126,15 +125,17 @@ def topic_rows(
     return topics
 
 
-def statement_rows(statements: Sequence[Statement], person: Any) -> list[StatementRow]:
-    """Return the rows of statements that `person`, an account, may read."""
+def statement_rows(
+    statements: Sequence[Statement], person_id: uuid.UUID, *, is_administrator: bool
+) -> list[StatementRow]:
+    """Return the rows of statements that this person may read."""
     sources = memory.sources_of(statements)
     views = {support.exchange_id: support.exchange for supports in sources.values() for support in supports}
     locations = memory.locations_of(views)
     exchanges = {id: ExchangeView.from_row(row, locations.get(id)) for id, row in views.items()}
     titles = thread_titles(exchanges.values())
     conflicts = memory.conflicts_of(statements)
-    answers = count_answers_recalling(person.pk, (statement.pk for statement in statements))
+    answers = count_answers_recalling(person_id, (statement.pk for statement in statements))
     return [
         _row(
             statement,
@@ -145,8 +146,8 @@ def statement_rows(statements: Sequence[Statement], person: Any) -> list[Stateme
             [ChoiceRow(other.pk, other.exchange.user_message, other.revision) for other in conflicts[statement.pk]],
             answers.get(statement.pk, 0),
             # Confirming it again would say nothing new.
-            can_confirm=statement.state == State.CURRENT and statement.confirmed_by_id != person.pk,
-            can_forget=person.is_administrator or statement.exchange.owner_id == person.pk,
+            can_confirm=statement.state == State.CURRENT and statement.confirmed_by_id != person_id,
+            can_forget=is_administrator or statement.exchange.owner_id == person_id,
         )
         for statement in statements
         # A source can be hidden or forgotten between the two queries.

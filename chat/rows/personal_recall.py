@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from chat import access
 from chat.models import Turn
 from chat.rendering.blocks import render_blocks
 from chat.rendering.citations import Citations, item_dom_id
+from chat.rows.knowledge import StatementRow, statement_rows
 from chat.rows.recall import MAX_TEXT, RecallItemRow, recalled_rows, thread_titles_of_recalled
 from chat.rows.sources import citations_of
 from memory import api as memory
@@ -34,6 +36,7 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
     citations = citations_of(turn.id, passages, titles)
     later_ids = {passage.exchange_id: passage.later_id for passage in passages}
     decisions = memory.decisions_of(person_id, exchanges) if any(row.subject for row in rows) else {}
+    statements = _statement_rows(exchanges.values(), person_id, is_administrator=is_administrator)
     superseding = {later for (later, _earlier), is_confirmed in decisions.items() if is_confirmed}
 
     def add_actions(row: RecallItemRow) -> RecallItemRow:
@@ -58,6 +61,8 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
             dom_id=dom_id,
             feedback_url=f"{reverse('feedback', args=[exchange.id])}?{query}",
             forget_url=f"{forget_url}?{urlencode(also, doseq=True)}".rstrip("?") if can_forget else "",
+            statement=statements.get(exchange.id),
+            statement_url=f"{reverse('recalled_statement', args=[exchange.id])}?{urlencode({'at': dom_id})}",
             uses_url=f"{uses_url}?{urlencode(also, doseq=True)}".rstrip("?"),
             decision={None: "", True: "confirmed", False: "rejected"}[is_confirmed],
             citation=_citation(citations, row, is_superseded=bool(is_confirmed)) if later_id else SafeString(),
@@ -65,6 +70,16 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
         )
 
     return [add_actions(row) for row in rows]
+
+
+def _statement_rows(
+    exchanges: Iterable[Exchange], person_id: uuid.UUID, *, is_administrator: bool
+) -> dict[uuid.UUID, StatementRow]:
+    ids = [exchange.id for exchange in exchanges if exchange.source == Exchange.Source.KNOWLEDGE]
+    if not ids:
+        return {}
+    rows = statement_rows(memory.load_statements(ids), person_id, is_administrator=is_administrator)
+    return {row.id: row for row in rows}
 
 
 def _citation(citations: Citations, row: RecallItemRow, *, is_superseded: bool) -> SafeString:

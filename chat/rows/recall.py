@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.db.models import FilteredRelation, Q
 from django.urls import reverse
@@ -28,6 +29,9 @@ from memory.api import (
     locations_of,
     strip_inline_markdown,
 )
+
+if TYPE_CHECKING:
+    from chat.rows.knowledge import StatementRow  # which needs the titles of this module
 
 MAX_TEXT = 2000  # characters of a passage in a panel
 # A longer passage is folded; in the margin a line has some 40 characters, in a sheet more.
@@ -58,6 +62,7 @@ class RecallItemRow:
     text of another item names its number. `source` is None outside of recall panels. `decision` is what the person decided
     about an earlier message: "confirmed" if it is superseded, "rejected" if it is on another subject. The latest message is
     "confirmed" if it supersedes another. `citation` is the link of an earlier message's citations as this person sees it.
+    `statement` is what the text belongs to if it is one.
     `rank` is the item's place by similarity among the `ranked` recalled ones that have one, 0 if it is the only one.
     """
 
@@ -95,6 +100,8 @@ class RecallItemRow:
     supersession_url: str = ""
     citation: str = ""
     uses_url: str = ""
+    statement: StatementRow | None = None
+    statement_url: str = ""
 
 
 def exchange_row(row: Exchange, number: int) -> RecallItemRow:

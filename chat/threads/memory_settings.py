@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 
 from django.conf import settings
 from django.db import transaction
@@ -14,7 +15,15 @@ from chat.answers.persistence import store_exchange
 from chat.models import Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
 from memory import api as memory
-from memory.api import STORE_DISABLED, Exchange, ProgressCallback, VectorStoreDisabledError, batched, no_progress
+from memory.api import (
+    STORE_DISABLED,
+    Exchange,
+    NotFoundError,
+    ProgressCallback,
+    VectorStoreDisabledError,
+    batched,
+    no_progress,
+)
 
 _BATCH_SIZE = 200
 
@@ -67,3 +76,17 @@ def forget_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administ
     exchange = access.exchange_to_forget(person_id, exchange_id, is_administrator=is_administrator)
     memory.forget([exchange.id], by=person_id)
     return exchange
+
+
+def forget_statement(
+    person_id: uuid.UUID, statement_id: uuid.UUID, *, is_administrator: bool, with_own_sources: bool
+) -> None:
+    """Forget a statement, and those of its sources that are this person's, also for an administrator.
+
+    Raises NotFoundError, also if this person may not forget it.
+    """
+    sources = memory.source_ids(statement_id) if with_own_sources else []
+    forget_exchange(person_id, statement_id, is_administrator=is_administrator)
+    for source in sources:
+        with suppress(NotFoundError):
+            forget_exchange(person_id, source, is_administrator=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 
@@ -25,7 +24,6 @@ from chat.rows.knowledge import StatementRow, TopicRow, answers_row, statement_r
 from memory import api as memory
 from memory.api import (
     InvalidInputError,
-    NotFoundError,
     PageRequest,
     Statement,
     StatementConflictError,
@@ -62,7 +60,7 @@ def knowledge(request: PageRequest) -> HttpResponse:
     number = request.GET.get("page") or (_page_of(at, ids) if at in ids else 1)
     page = Paginator(ids, _PAGE_SIZE).get_page(number)
     statements = memory.load_statements(list(page.object_list))
-    rows = statement_rows(statements, request.user)
+    rows = statement_rows(statements, request.user.pk, is_administrator=request.user.is_administrator)
     topics = [TopicRow("", "", rows)]
     if wanted.order == "topic":
         topics = topic_rows(rows, statements, memory.count_by_topic(spaces, wanted))
@@ -103,7 +101,7 @@ def export(request: PageRequest) -> HttpResponse:
     """Return the statements of a list as Markdown, or as JSON with `?format=json`."""
     spaces = memory.readable_space_ids(request.user.pk)
     statements = memory.load_statements(memory.statement_ids(spaces, _filter(request.GET)))
-    rows = statement_rows(statements, request.user)
+    rows = statement_rows(statements, request.user.pk, is_administrator=request.user.is_administrator)
     topic_of = {statement.pk: statement.topic for statement in statements}
     if request.GET.get("format") == "json":
         content = [_as_json(row, topic_of[row.id]) for row in rows]
@@ -159,14 +157,14 @@ def keep(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def forget(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
-    """Forget a statement, and with `sources` those of its sources that are the person's, also for an administrator."""
-    person = request.user
+    """Forget a statement, and with `sources` those of its sources that are the person's."""
     before = _listed(request)
-    sources = memory.source_ids(statement_id) if request.POST.get("sources") == "yes" else []
-    services.forget_exchange(person.pk, statement_id, is_administrator=person.is_administrator)
-    for source in sources:
-        with suppress(NotFoundError):
-            services.forget_exchange(person.pk, source, is_administrator=False)
+    services.forget_statement(
+        request.user.pk,
+        statement_id,
+        is_administrator=request.user.is_administrator,
+        with_own_sources=request.POST.get("sources") == "yes",
+    )
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
     return _back(request, before, statement_id)
 

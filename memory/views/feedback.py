@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 
 from django.contrib import messages
@@ -17,10 +16,8 @@ from memory.exchanges import supersessions
 from memory.exchanges.feedback import feedback_for_exchanges, set_feedback
 from memory.models import Exchange, Feedback
 from memory.spaces import access
-from memory.views.forms import parse_passage
+from memory.views.forms import parse_passage, parse_place
 from memory.views.http import PageRequest
-
-_ELEMENT_ID = re.compile(r"[\w-]{1,80}")
 
 
 @require_POST
@@ -39,7 +36,7 @@ def feedback(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             messages.success(request, _("Pinned for you."))
         return redirect(_next(request, found))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
-    context = {"standing": standing, "url": request.get_full_path(), "place": _place(request)}
+    context = {"standing": standing, "url": request.get_full_path(), "place": parse_place(request)}
     return render(request, "memory/_feedback_changed.html", context)
 
 
@@ -55,7 +52,7 @@ def supersession(request: PageRequest, exchange_id: uuid.UUID, later_id: uuid.UU
     supersessions.decide(request.user.pk, later=later, earlier=earlier, decision=decision)
     if not request.htmx:
         return redirect(_next(request, earlier))
-    place = _place(request)
+    place = parse_place(request)
     context = {
         "decision": decision,
         "url": request.get_full_path(),
@@ -75,11 +72,6 @@ def _readable(exchange_id: uuid.UUID, spaces: access.SpaceIds) -> Exchange:
     if found is None:
         raise NotFoundError(_("Not found."))
     return found
-
-
-def _place(request: PageRequest) -> str:
-    match = _ELEMENT_ID.fullmatch(request.GET.get("at", ""))
-    return match[0] if match else "here"
 
 
 def _next(request: PageRequest, exchange: Exchange) -> str:

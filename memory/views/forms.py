@@ -1,8 +1,9 @@
-"""Form fields of several pages: the choice of a space, and metadata as text."""
+"""Form fields and parameters of several pages: the choice of a space, passages, places, and metadata as text."""
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from memory.spaces import access
 from memory.text import clean_text, parse_uuid
 from memory.views.http import PageRequest
 
+_ELEMENT_ID = re.compile(r"[\w-]{1,80}")
 # More chunks than one passage of a prompt has.
 _MAX_ALSO = 20
 
@@ -64,6 +66,12 @@ def parse_passage(request: PageRequest, exchange_id: uuid.UUID) -> list[uuid.UUI
     if len(ids) <= len(others):
         raise NotFoundError(_("Not found."))
     return list(dict.fromkeys(ids))
+
+
+def parse_place(request: PageRequest) -> str:
+    """Return the parameter `at`, the id of an element of the page; "here" for anything else."""
+    match = _ELEMENT_ID.fullmatch(request.GET.get("at", ""))
+    return match[0] if match else "here"
 
 
 def format_metadata(metadata: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-// Keys of citations, source cards and recall panels. The letters act only while the focus is in an item.
+// Keys of citations, source cards and recall panels. Letters act only while the focus is in an item.
 (() => {
   const citationsOf = (turn) => [...turn.querySelectorAll("a.citation[data-source]")];
 
@@ -43,7 +43,7 @@
     if (card && isInline) return step(card, document.dir === "rtl" ? -isInline : isInline) ?? true;
     if (event.key === "Escape") return item && !card ? leave(item) : closeLast();
     if (!item) return false;
-    const button = /^[pnfo]$/.test(event.key) && item.querySelector(`[aria-keyshortcuts="${event.key}"]`);
+    const button = /^[a-z]$/.test(event.key) && item.querySelector(`[aria-keyshortcuts="${event.key}"]`);
     if (button) return button.click() ?? true;
     return !card && event.target.matches(".recall-item > :first-child > summary") && moveInPanel(item, event.key);
   }
