@@ -13,7 +13,16 @@ from django.test import Client
 from memory.knowledge import decisions
 from memory.models import Exchange, RecallLogEntry, Statement
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, statement, thread, turn
+from tests.factories import (
+    AdministratorFactory,
+    PersonFactory,
+    exchange,
+    group,
+    signed_in,
+    statement,
+    thread,
+    turn,
+)
 from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
@@ -99,7 +108,9 @@ def test_a_correction_supersedes_and_stands_above(memory, person):
 
     assert "Superseded by your statement." in page
     assert page.index("at most 30 retries") < page.index("Superseded 2")
-    assert "by “A buoy makes at most 30 retries a day.”" in page
+    assert "by the statement above" in page
+    alone = page_of(signed_in(person), "?state=superseded")
+    assert "by “A buoy makes at most 30 retries a day.”" in alone
 
 
 def test_a_rejected_statement_leaves_the_page(memory, person):
@@ -265,6 +276,8 @@ def test_statements_are_filtered_by_who_said_them_and_by_state(memory, person):
     assert "The lid is" not in of_jana
     assert "Superseded" not in page_of(client, "?state=current")
     assert "The lid is" not in page_of(client, "?state=superseded")
+    decisions.reject(person.id, new.pk, revision=Statement.objects.get(pk=new.pk).revision)
+    assert RETRIES not in page_of(client, "?state=rejected")
 
 
 def recalled_for(one: Statement, in_thread: Any, message: str, **fields: Any) -> None:

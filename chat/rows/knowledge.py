@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -136,6 +136,9 @@ def statement_rows(
     titles = thread_titles(exchanges.values())
     conflicts = memory.conflicts_of(statements)
     answers = count_answers_recalling(person_id, (statement.pk for statement in statements))
+    # A source can be hidden or forgotten between the two queries.
+    shown = [statement for statement in statements if sources[statement.pk]]
+    above = {below.pk: statement.pk for statement, below in pairwise(shown)}
     return [
         _row(
             statement,
@@ -148,10 +151,9 @@ def statement_rows(
             # Confirming it again would say nothing new.
             can_confirm=statement.state == State.CURRENT and statement.confirmed_by_id != person_id,
             can_forget=is_administrator or statement.exchange.owner_id == person_id,
+            is_below_successor=statement.pk in above and above[statement.pk] == statement.superseded_by_id,
         )
-        for statement in statements
-        # A source can be hidden or forgotten between the two queries.
-        if sources[statement.pk]
+        for statement in shown
     ]
 
 
@@ -176,9 +178,12 @@ def _row(
     *,
     can_confirm: bool,
     can_forget: bool,
+    is_below_successor: bool,
 ) -> StatementRow:
     is_unconfirmed = statement.state == State.CURRENT and not statement.confirmed_at and len(sources) == 1
     label, facts = _state_texts(statement, len(sources), len(conflicts), is_unconfirmed=is_unconfirmed)
+    if is_below_successor and statement.state == State.SUPERSEDED:
+        facts = _("by the statement above")
     first = sources[0]
     attribution = first.attribution
     if statement.kind == Statement.Kind.DECISION:
@@ -212,7 +217,7 @@ def _state_texts(statement: Statement, sources: int, conflicts: int, *, is_uncon
     since = day_of_this_year(statement.state_since)
     if statement.state == State.SUPERSEDED:
         successor = statement.superseded_by
-        text = successor.exchange.user_message if successor else ""
+        text = successor.exchange.user_message if successor and successor.state != State.REJECTED else ""
         by = _("by “%(statement)s”") % {"statement": text} if text else ""
         return _("Superseded %(day)s") % {"day": since}, by
     if statement.state == State.CONFLICTING:

@@ -145,3 +145,16 @@ def test_filters_apply_when_they_are_chosen_and_a_decision_returns_below_the_bar
     said(page, "Confirmed by you.")
     expect(unconfirmed).to_be_focused()
     assert unconfirmed.bounding_box()["y"] >= page.locator(".topbar").bounding_box()["height"]
+
+
+def test_the_printed_page_has_statements_with_states_and_sources_and_nothing_to_press(alice, visit, team):
+    page = visit(alice, "/knowledge")
+    closed = page.locator(".statement").filter(has=page.locator(".statement__text", has_text="at most 28 retries"))
+    expect(closed.locator("q").first).to_be_hidden()
+
+    page.emulate_media(media="print")
+
+    expect(closed.locator("q:visible")).to_have_text(["From now on 28 retries a day.", "28 retries for each buoy."])
+    expect(closed.get_by_text("Current")).to_be_visible()
+    expect(page.locator("main :is(a, button, select, input):visible")).to_have_count(0)
+    expect(page.locator(".sidebar")).to_be_hidden()
