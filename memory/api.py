@@ -102,6 +102,12 @@ from memory.knowledge.listing import (
     statement_ids,
 )
 from memory.knowledge.nearest import related_statements
+from memory.knowledge.restoring import (
+    restore_confirmation,
+    restore_conflict,
+    restore_state,
+    restore_successor,
+)
 from memory.knowledge.sources import source_ids, statements_supported_by
 from memory.knowledge.statements import (
     MAX_STATEMENT_LENGTH,

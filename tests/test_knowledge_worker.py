@@ -267,9 +267,9 @@ def test_what_is_switched_off_before_it_is_stored_is_not_stored(memory, model, p
     said(person)
     switch_on()
 
-    def check(*args: Any) -> Any:
+    def check(*args: Any, **kwargs: Any) -> Any:
         set_knowledge(AdministratorFactory().id, access.team_space(), is_on=False)
-        return check_reply(*args)
+        return check_reply(*args, **kwargs)
 
     monkeypatch.setattr(extraction, "check_reply", check)
 

@@ -17,7 +17,8 @@ LID = "Seit wir die Antenne verschoben haben, ist der Deckel 3 mm dünner."
 
 def unsupported(statement: str, source: str) -> str:
     said = SourceText(source, datetime(2025, 11, 12, tzinfo=UTC), "Aisha Bello", "Winter power review")
-    return unsupported_part(statement, [said], get_embedder(settings.CATO.vector_store).log_probabilities)
+    get_log_probabilities = get_embedder(settings.CATO.vector_store).log_probabilities
+    return unsupported_part(statement, [said], get_log_probabilities, written_at=datetime.now(UTC))
 
 
 @pytest.mark.parametrize(

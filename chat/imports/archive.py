@@ -1,4 +1,4 @@
-"""Import what the export of an account contains beside threads: documents, files of messages, instructions, opinions and records.
+"""Import what the export of an account of Cato contains beside threads: documents, instructions, opinions and more.
 
 Instructions come back switched off: what stands in a file never applies by itself.
 """
@@ -15,6 +15,7 @@ from shutil import copyfileobj
 
 from django.core.files import File
 from django.db import transaction
+from django.db.models import F
 from django.utils.translation import gettext as _
 
 from chat.attachments import add_attachments, store_attachment, store_documents
@@ -27,14 +28,17 @@ from chat.imports.formats.archive import (
     ArchivedOpinion,
     ArchivedPart,
     ArchivedRecord,
+    ArchivedStatement,
     ArchivedSupersession,
 )
 from chat.imports.formats.sources import ExportFiles
+from chat.imports.statements import StatementImport
 from chat.instructions import editing
 from chat.models import Attachment, Instruction, Turn
 from memory import api as memory
 from memory.api import (
     CatoError,
+    Chunk,
     Document,
     Exchange,
     Feedback,
@@ -57,6 +61,10 @@ class ArchiveImport:
     person_id: uuid.UUID
     turn_ids: dict[str, uuid.UUID] = field(default_factory=dict)
     exchange_ids: dict[str, uuid.UUID] = field(default_factory=dict)
+    statements: StatementImport = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.statements = StatementImport(self.space, self.person_id, self._find)
 
     def add(self, part: ArchivedPart) -> PartCounts:
         """Import a part, unless it is there already or was forgotten."""
@@ -86,12 +94,14 @@ class ArchiveImport:
                 return self._add_record(part)
             case ArchivedSupersession():
                 return self._add_supersession(part)
+            case ArchivedStatement():
+                return self.statements.add(part)
 
     def _add_document(self, part: ArchivedDocument) -> bool | None:
         """Upload all versions of a document in their order; return whether any is new, None if it was forgotten."""
         if not part.files:
             raise InvalidInputError(_("Its original was not kept, so it is not in the export."))
-        id = uuid.uuid5(self.person_id, f"Cato/document/{part.id}")
+        id = self._document_id(part.id)
         known = Document.objects.filter(id__in=filter(None, (id, memory.parse_uuid(part.id))), owner_id=self.person_id)
         if (document := known.first()) is not None:
             return None if document.forgotten_at else False
@@ -179,7 +189,19 @@ class ArchiveImport:
         candidates = [memory.parse_uuid(named.id), self.exchange_ids.get(named.id)]
         if turn_id := self.turn_ids.get(named.turn_id):
             candidates.append(Turn.objects.filter(id=turn_id).values_list("exchange_id", flat=True).first())
-        return Exchange.objects.findable().filter(id__in=filter(None, candidates), space=self.space).first()
+        if named.document_id:
+            chunks = Chunk.objects.filter(version__document=self._document_id(named.document_id))
+            live = chunks.filter(version=F("version__document__live_version"), index=named.chunk_index)
+            candidates += live.values_list("exchange_id", flat=True)
+        return (
+            Exchange.objects.findable()
+            .filter(id__in=filter(None, candidates), space=self.space)
+            .select_related("owner")
+            .first()
+        )
+
+    def _document_id(self, exported_id: str) -> uuid.UUID:
+        return uuid.uuid5(self.person_id, f"Cato/document/{exported_id}")
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[File[bytes]]:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from django.db import transaction
+from django.utils import timezone
 
 from chat.knowledge.prompt import Source, build_messages, read_sources
 from chat.knowledge.repetition import find_repetitions
@@ -41,7 +42,8 @@ def extract(space: Space, exchange_ids: Collection[uuid.UUID], *, ask: Ask, hold
     checked = CheckedReply([], repeated)
     if new:
         topics = memory.topics_of(space.pk)
-        reply = check_reply(_ask_for_reply(build_messages(new, known, topics), ask), new, known, topics)
+        answer = _ask_for_reply(build_messages(new, known, topics), ask)
+        reply = check_reply(answer, new, known, topics, written_at=timezone.now())
         checked = CheckedReply(reply.statements, [*repeated, *reply.repeated])
     return _store(space, sources, known, checked, hold)
 

@@ -37,7 +37,10 @@ def find_repetitions(
             support.statement.state == Statement.State.CURRENT
             and support.quote in source.exchange.user_message
             and not memory.unsupported_part(
-                support.statement.exchange.user_message, [source.message_text], log_probabilities
+                support.statement.exchange.user_message,
+                [source.message_text],
+                log_probabilities,
+                written_at=support.statement.exchange.created_at,
             )
             for support in supports.values()
         )

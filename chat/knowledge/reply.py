@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from django.conf import settings
@@ -97,10 +98,10 @@ def parse_reply(text: str) -> Reply:
 
 
 def check_reply(
-    reply: Reply, sources: Sequence[Source], known: Sequence[Statement], topics: Sequence[str]
+    reply: Reply, sources: Sequence[Source], known: Sequence[Statement], topics: Sequence[str], *, written_at: datetime
 ) -> CheckedReply:
     """Leave out what the sources do not support, and what tells an assistant what to do. Raises EmbeddingError."""
-    check = _Check(sources, known, topics)
+    check = _Check(sources, known, topics, written_at)
     repeated = [pair for item in reply.repeated if (pair := check.repetition(item))]
     known_by_text = {row.exchange.user_message.casefold(): row for row in known}
     new: dict[str, CheckedStatement] = {}
@@ -121,10 +122,13 @@ def check_reply(
 class _Check:
     """Compares a reply with the sources and the known statements of its request."""
 
-    def __init__(self, sources: Sequence[Source], known: Sequence[Statement], topics: Sequence[str]) -> None:
+    def __init__(
+        self, sources: Sequence[Source], known: Sequence[Statement], topics: Sequence[str], written_at: datetime
+    ) -> None:
         self._sources = dict(enumerate(sources, 1))
         self._known = {letter_of(index): statement for index, statement in enumerate(known)}
         self._topics = {topic.casefold(): topic for topic in topics}
+        self._written_at = written_at
         self._log_probabilities = memory.get_embedder(settings.CATO.vector_store).log_probabilities
 
     def statement(self, draft: Draft) -> CheckedStatement | None:
@@ -163,7 +167,7 @@ class _Check:
         return bool(_find(quotation.quote, self._sources[quotation.number].exchange.user_message))
 
     def _unsupported(self, text: str, sources: Sequence[SourceText]) -> str:
-        return memory.unsupported_part(text, sources, self._log_probabilities)
+        return memory.unsupported_part(text, sources, self._log_probabilities, written_at=self._written_at)
 
     def _topic(self, text: str) -> str:
         topic = " ".join(_one_line(text).split()[:_MAX_TOPIC_WORDS])[:_MAX_TOPIC].rstrip()

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from memory.knowledge.stated_dates import states_date
 from memory.lexical.analyser import analyse, detect_language, separates_words, stem
@@ -38,13 +38,16 @@ def unsupported_part(
     statement: str,
     sources: Sequence[SourceText],
     get_log_probabilities: Callable[[Sequence[str]], list[float] | None],
+    *,
+    written_at: datetime,
 ) -> str:
     """Return the number, date or name of the statement that none of its sources has; "" if all are supported.
 
+    A date without a year in the statement is the last one before `written_at`.
     Rare words and words with a capital letter count as names. In scripts without spaces between words, where names cannot
     be told, half of the pairs of characters must occur.
     """
-    dates, rest = split_dates(statement, datetime.now(UTC))
+    dates, rest = split_dates(statement, written_at)
     if not all(any(states_date(source.text, source.said_at, date) for source in sources) for date in dates):
         return statement
     said = _folded(" ".join(f"{source.text} {source.author} {source.title}" for source in sources))

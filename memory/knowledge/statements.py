@@ -32,8 +32,12 @@ class NewSupport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStatement:
-    """A statement that was checked against its sources (`memory.knowledge.acceptance`)."""
+    """A statement that was checked against its sources (`memory.knowledge.acceptance`).
 
+    `id` is chosen by imports, so that they are not repeated; None: a new one.
+    """
+
+    id: uuid.UUID | None = None
     text: str
     kind: str
     topic: str
@@ -157,6 +161,7 @@ def _store(space: Space, items: Sequence[NewStatement], sources: dict[uuid.UUID,
     exchanges = remember_many(
         [
             NewExchange(
+                id=item.id,
                 space=space,
                 owner_id=said[0].owner_id,
                 user_message=item.text,

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -64,6 +65,7 @@ attachments/        the files that went with what they said; attachments.jsonl n
 exchanges.jsonl     what memory keeps: of their own space all of it, of shared spaces what this person said
 notes.jsonl         the same, of what was written down by hand
 records.jsonl       the same, of what other programs stored here under ids of their own
+statements.jsonl    knowledge that was extracted from what this person said: sentences with their sources
 documents/          the originals that are kept, with what is known of each
 opinions.jsonl      what was pinned, and what was called not relevant
 instructions.jsonl  what this person wrote about how answers should always be, for them and for shared spaces
@@ -142,7 +144,13 @@ def select_for(person: User, *, by: User) -> Selection:
 def count_entries(selection: Selection) -> int:
     """Return how many messages, exchanges and files `archive_files` reports as progress."""
     own_turns = selection.turns().filter(thread__owner_id=selection.person.pk)
-    rows = (own_turns, selection.exchanges(), selection.attachments(), selection.versions())
+    rows = (
+        own_turns,
+        selection.exchanges(),
+        selection.statements(),
+        selection.attachments(),
+        selection.versions(),
+    )
     return sum(each.count() for each in rows)
 
 
@@ -184,6 +192,8 @@ def _memory_files(selection: Selection, progress: ProgressCallback) -> Iterator[
     records = Record.objects.filter(exchange__in=exchanges).select_related("exchange__space")
     size += _VECTOR_FACTOR * (records.aggregate(sum=Sum(Length("vector")))["sum"] or 0)
     yield ArchiveFile("records.jsonl", now, _lines(records, export_rows.of_record, progress), size)
+    of_statement = partial(export_rows.of_statement, person=selection.person)
+    yield ArchiveFile("statements.jsonl", now, _lines(selection.statements(), of_statement, progress))
 
 
 def _thread_files(selection: Selection, progress: ProgressCallback) -> Iterator[ArchiveFile]:

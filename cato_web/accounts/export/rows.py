@@ -8,7 +8,18 @@ from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
 from cato_web.webhooks.registration import list_webhooks
 from chat.models import ImportJob, Instruction, Receipt, SavedPrompt, Turn
-from memory.api import Document, DocumentVersion, Exchange, Feedback, Record, Reveal, Supersession
+from memory import api as memory
+from memory.api import (
+    Document,
+    DocumentVersion,
+    Exchange,
+    Feedback,
+    Record,
+    Reveal,
+    Statement,
+    Supersession,
+    Support,
+)
 
 
 def account(person: User) -> dict[str, object]:
@@ -44,6 +55,33 @@ def of_record(record: Record) -> dict[str, object]:
     """Return the fields of a record: its exchange, the id by which its program knows it, and its own vector, if any."""
     vector = None if record.vector is None else np.frombuffer(bytes(record.vector), dtype="<f4").tolist()
     return of_exchange(record.exchange) | {"record": record.name, "vector": vector}
+
+
+def of_statement(statement: Statement, person: User) -> dict[str, object]:
+    """Return the fields of a statement; what others said or decided is only told by its id and date."""
+    names = ("kind", "topic", "state", "state_since", "first_said_at", "last_said_at", "confirmed_at")
+    return {
+        "id": statement.pk,
+        "text": statement.exchange.user_message,
+        **{name: getattr(statement, name) for name in names},
+        "is_decided_by_person": statement.state_set_by_id == person.pk,
+        "is_confirmed_by_person": statement.confirmed_by_id == person.pk,
+        "superseded_by": statement.superseded_by_id,
+        "contradicts": [other.pk for other in memory.conflicts_of([statement])[statement.pk]],
+        "space": statement.exchange.space.display_name,
+        "sources": [_source(support, person) for support in statement.supports.all()],
+    }
+
+
+def _source(support: Support, person: User) -> dict[str, object]:
+    exchange = support.exchange
+    is_own = person.pk in (exchange.owner_id, exchange.space.owner_id)
+    fields: dict[str, object] = {"exchange_id": exchange.pk, "turn_id": exchange.turn_id}
+    fields["quote"] = support.quote if is_own else None
+    for chunk in exchange.chunks.all():
+        if chunk.version_id == chunk.version.document.live_version_id:
+            fields |= {"document_id": chunk.version.document_id, "chunk_index": chunk.index}
+    return fields
 
 
 def of_document(document: Document) -> dict[str, object]:

@@ -14,7 +14,16 @@ from cato_web.accounts.models import User
 from chat import access
 from chat.models import Attachment, Instruction, SavedPrompt, Thread, Turn
 from memory import api as memory
-from memory.api import Document, DocumentVersion, Exchange, RecallLogEntry, SpaceIds, iterate_by_pk
+from memory.api import (
+    Document,
+    DocumentVersion,
+    Exchange,
+    RecallLogEntry,
+    SpaceIds,
+    Statement,
+    Support,
+    iterate_by_pk,
+)
 
 _BATCH_SIZE = 5000
 _EXCLUDED_STAGES = (DocumentVersion.Stage.CANCELLED, DocumentVersion.Stage.REMOVED)
@@ -56,7 +65,14 @@ class Selection:
 
     def exchanges(self) -> QuerySet[Exchange]:
         """Return all exchanges of the personal space, and those of the person in others."""
-        return self._remembered(Exchange.objects.findable()).select_related("space")
+        return self._remembered(Exchange.objects.findable()).filter(statement=None).select_related("space")
+
+    def statements(self) -> QuerySet[Statement]:
+        """Return the statements that rest on something of these, rejected ones too, with their sources."""
+        is_shown = Q(exchange__in=Exchange.objects.findable())
+        rows = self._known_statements().filter(is_shown | Q(state=Statement.State.REJECTED))
+        sources = ("supports__exchange__space", "supports__exchange__chunks__version__document")
+        return rows.select_related("exchange__space").prefetch_related(*sources)
 
     def documents(self) -> QuerySet[Document]:
         """Return the documents of the personal space, and those of the person in others."""
@@ -101,6 +117,7 @@ class Selection:
         yield self.attachments().values_list("pk", "name")
         # Not only findable ones: an exchange on another branch is not forgotten.
         yield self._remembered(Exchange.objects.filter(forgotten_at=None)).values_list("pk", "content_hash")
+        yield self._known_statements().values_list("pk", "exchange__content_hash")
         yield self.versions().values_list("pk", "document__name")
         yield self.instructions().values_list("pk", "edited_at")
         yield self.prompts().values_list("pk", "edited_at")
@@ -115,6 +132,15 @@ class Selection:
     def _remembered(self, rows: QuerySet[Exchange]) -> QuerySet[Exchange]:
         condition = Q(space=memory.personal_space(self.person.pk)) | Q(owner_id=self.person.pk)
         return memory.in_spaces(rows.filter(condition, created_at__lte=self.until), self.spaces)
+
+    def _known_statements(self) -> QuerySet[Statement]:
+        """Return the statements that rest on something of the person's exchanges, also while these are hidden."""
+        sources = self._remembered(Exchange.objects.filter(forgotten_at=None))
+        exchanges = Exchange.objects.filter(forgotten_at=None, created_at__lte=self.until)
+        return Statement.objects.filter(
+            exchange__in=memory.in_spaces(exchanges, self.spaces),
+            pk__in=Support.objects.filter(exchange__in=sources).values("statement"),
+        )
 
     def _is_own_text(self) -> Q:
         own = Q(space=memory.personal_space(self.person.pk)) | Q(author_id=self.person.pk)

@@ -39,6 +39,7 @@ _FORMATS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], Item | Unread
     (archive.is_opinion, archive.read_opinion),
     (archive.is_record, archive.read_record),
     (archive.is_supersession, archive.read_supersession),
+    (archive.is_statement, archive.read_statement),
     (is_memories, read_memories),
     (is_project, read_project),
 )

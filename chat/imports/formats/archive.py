@@ -64,10 +64,15 @@ class ArchivedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedExchange:
-    """How an export names an exchange: by its id, and by that of its turn, "" for a note."""
+    """How an export names an exchange: by its id, and by that of its turn, or by its document and number there.
+
+    `turn_id` and `document_id` are "" for a note.
+    """
 
     id: str
     turn_id: str
+    document_id: str = ""
+    chunk_index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,27 @@ class ArchivedSupersession:
     is_confirmed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ArchivedStatement:
+    """A statement with the exchanges that support it, each with the words that do; `was_*`: by the exported person.
+
+    `successor` and `conflicts` are the ids of other statements.
+    """
+
+    id: str
+    title: str
+    kind: str
+    topic: str
+    state: str
+    state_since: datetime | None
+    was_decided: bool
+    successor: str
+    conflicts: tuple[str, ...]
+    confirmed_at: datetime | None
+    was_confirmed: bool
+    sources: tuple[tuple[ArchivedExchange, str], ...]
+
+
 ArchivedPart = (
     ArchivedDocument
     | ArchivedAttachment
@@ -87,6 +113,7 @@ ArchivedPart = (
     | ArchivedOpinion
     | ArchivedRecord
     | ArchivedSupersession
+    | ArchivedStatement
 )
 
 
@@ -158,6 +185,36 @@ def read_supersession(item: Fields) -> ArchivedSupersession:
     """Parse the decision."""
     later, earlier = _exchange(item, "later_id", "later_turn_id"), _exchange(item, "earlier_id", "earlier_turn_id")
     return ArchivedSupersession(later.id, later, earlier, item.get("is_confirmed") is True)
+
+
+def is_statement(item: Fields) -> bool:
+    """Return whether the object is a statement."""
+    return {"text", "kind", "topic", "superseded_by", "sources"} <= item.keys()
+
+
+def read_statement(item: Fields) -> ArchivedStatement:
+    """Parse the statement."""
+    conflicts = item.get("contradicts")
+    return ArchivedStatement(
+        id=name_in(item.get("id")),
+        title=text_in(item.get("text")),
+        kind=text_in(item.get("kind")),
+        topic=text_in(item.get("topic")),
+        state=text_in(item.get("state")),
+        state_since=moment_in(item.get("state_since")),
+        was_decided=item.get("is_decided_by_person") is True,
+        successor=name_in(item.get("superseded_by")),
+        conflicts=tuple(map(name_in, conflicts)) if isinstance(conflicts, list) else (),
+        confirmed_at=moment_in(item.get("confirmed_at")),
+        was_confirmed=item.get("is_confirmed_by_person") is True,
+        sources=tuple((_source(row), text_in(row.get("quote"))) for row in rows_in(item.get("sources"))),
+    )
+
+
+def _source(item: Fields) -> ArchivedExchange:
+    index = item.get("chunk_index")
+    in_document = (name_in(item.get("document_id")), index) if isinstance(index, int) else ("", 0)
+    return ArchivedExchange(name_in(item.get("exchange_id")), name_in(item.get("turn_id")), *in_document)
 
 
 def _exchange(item: Fields, id: str, turn_id: str) -> ArchivedExchange:

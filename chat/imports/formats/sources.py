@@ -24,10 +24,11 @@ _MAX_MEMBERS = 200_000
 _MAX_RATIO = 200
 _RATIO_MATTERS_FROM = 20_000_000
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-# Of the export of an account of Cato; files and opinions belong to what was imported before.
-_LINES = tuple(
-    f"{name}.jsonl" for name in ("notes", "records", "prompts", "instructions", "attachments", "opinions", "superseded")
-)
+# Of the export of an account of Cato; files, opinions and statements belong to what was imported before.
+_LINES = (
+    "notes.jsonl", "records.jsonl", "prompts.jsonl", "instructions.jsonl", "attachments.jsonl", "opinions.jsonl",
+    "superseded.jsonl", "statements.jsonl",
+)  # fmt: skip
 
 
 def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
