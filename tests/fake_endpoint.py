@@ -38,8 +38,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 # Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools,
-# "schemaless" to a response format.
-MODES = ("ok", "slow", "cut", "hang", "blind", "toolless", "schemaless", "wrong-dimension")
+# "schemaless" to a response format; "schemaless-500" answers 500 to it.
+MODES = ("ok", "slow", "cut", "hang", "blind", "toolless", "schemaless", "schemaless-500", "wrong-dimension")
 
 
 @dataclass
@@ -170,8 +170,9 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
         mode = "error-400" if "image_url" in json.dumps(body) else "ok"
     if mode == "toolless":
         mode = "error-400" if (body or {}).get("tools") else "ok"
-    if mode == "schemaless":
-        mode = "error-400" if (body or {}).get("response_format") else "ok"
+    if mode in ("schemaless", "schemaless-500"):
+        status = 400 if mode == "schemaless" else 500
+        mode = f"error-{status}" if (body or {}).get("response_format") else "ok"
     if mode == "hang":
         while (await receive())["type"] != "http.disconnect":
             pass

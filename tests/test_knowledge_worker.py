@@ -104,15 +104,18 @@ def test_statements_are_extracted_once_with_a_schema_and_the_chosen_model(memory
     assert row.tokens_used == again.tokens_used > 100
 
 
-def test_an_endpoint_without_structured_output_is_asked_without(memory, model, person):
-    model.script(KEY, answer=REPLY, mode="schemaless")
+@pytest.mark.parametrize(
+    ("mode", "with_schema"), [("schemaless", [True, False, False]), ("schemaless-500", [True, False, True, False])]
+)
+def test_an_endpoint_without_structured_output_is_asked_without(memory, model, person, mode, with_schema):
+    model.script(KEY, answer=REPLY, mode=mode)
     switch_on()
 
     for text in (SAID, "The lid of the buoy is 3 mm thick."):
         said(person, text)
         run(memory)
 
-    assert [("response_format" in request) for request in model.requests(KEY)] == [True, False, False]
+    assert [("response_format" in request) for request in model.requests(KEY)] == with_schema
     assert (list(states()), unread()) == ([RETRIES], 0)
 
 
@@ -155,7 +158,7 @@ def test_a_space_that_is_not_quiet_waits(memory, model, person):
     ("script", "requests", "reason"),
     [
         ({"mode": "error-429"}, 1, "Rate limited"),
-        ({"mode": "error-500"}, 1, "failed (HTTP 500)"),
+        ({"mode": "error-500"}, 2, "failed (HTTP 500)"),
         ({"mode": "error-401"}, 1, "refuses the API key"),
         ({"answer": REPLY, "mode": "cut", "tokens": 3}, 1, "cut off"),
         ({"answer": ""}, 1, "empty answer"),

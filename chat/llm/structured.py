@@ -44,11 +44,14 @@ async def complete_json(
     try:
         return await _complete(endpoint, messages, model, is_stopped, options)
     except ModelError as error:
-        # Endpoints do not report in advance whether a model accepts a schema.
-        if error.code != "rejected":
+        # Endpoints do not report in advance whether a model accepts a schema. Servers that answer 500 to one, such as that
+        # of llama-cpp-python, cannot be told from those that fail for a while, so this is not remembered.
+        if error.code not in ("rejected", "broken"):
             raise
+        is_rejected = error.code == "rejected"
     completion = await _complete(endpoint, messages, model, is_stopped)
-    _without_schema.add((endpoint, model))
+    if is_rejected:
+        _without_schema.add((endpoint, model))
     return completion
 
 
