@@ -34,11 +34,24 @@ from memory import maintenance
 from memory.api import NewRecord
 from memory.exchanges.feedback import set_feedback
 from memory.index import generations, reconcile
-from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, LexicalEntry
+from memory.knowledge import decisions
+from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, LexicalEntry, SpaceKnowledge
 from memory.spaces import access
 from tests import server
 from tests.backups import create_backup, members, repack, rows_of, stored_file_names, wipe_installation
-from tests.factories import PNG, PersonFactory, document, exchange, group, image_of, thread, turn, upload
+from tests.factories import (
+    PNG,
+    PersonFactory,
+    ago,
+    document,
+    exchange,
+    group,
+    image_of,
+    statement,
+    thread,
+    turn,
+    upload,
+)
 from tests.server import PASSWORD
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,6 +80,7 @@ def owner(memory, alice):
     set_feedback(alice.pk, boat, "pinned")
     buoy = NewRecord(id="buoy-7", text="Buoy 7 lies off the cape.", vector=np.eye(384, dtype=np.float32)[7])
     memory.upsert_records([buoy], space=crew, owner_id=bob.pk)
+    add_statements(bob, boat)
     document(alice, "handbook.md", "# Anchoring\n\nDrop the anchor in seven fathoms of water.\n" * 30)
     upload(alice, "later.txt", "This is still to be read.")
     memory.forget([exchange(alice, "The combination is zarquon-4711.").id], by=alice.pk)
@@ -76,6 +90,17 @@ def owner(memory, alice):
     maintenance.backfill()
     memory.erase_forgotten()
     return alice
+
+
+def add_statements(person: User, source: Exchange) -> None:
+    """Add statements that supersede and contradict each other, in a space whose extraction is on."""
+    current, former, other = (
+        statement(source, text=f"The boat is {colour}.") for colour in ("signal red", "green", "white")
+    )
+    decisions.confirm(person.pk, current.pk, revision=1)
+    decisions.supersede(former, by_statement=current, by=person.pk)
+    decisions.contradict(current, other)
+    SpaceKnowledge.objects.create(space=source.space, is_on=True, due_at=ago(), tokens_used=7)
 
 
 def all_rows() -> dict[str, list[tuple[Any, ...]]]:
