@@ -92,6 +92,7 @@ from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
 from memory.knowledge import decisions as knowledge_decisions
 from memory.knowledge.acceptance import SourceText, unsupported_part
 from memory.knowledge.listing import (
+    StatementFacts,
     StatementFilter,
     authors_of_statements,
     conflicts_of,
@@ -99,6 +100,7 @@ from memory.knowledge.listing import (
     count_to_review,
     load_statements,
     sources_of,
+    statement_facts,
     statement_ids,
 )
 from memory.knowledge.nearest import related_statements

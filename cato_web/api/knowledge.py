@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Literal
 
 from ninja import Query, Router
@@ -14,7 +12,8 @@ from pydantic import Field
 from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces
 from cato_web.api.errors import FIND, responses
 from cato_web.api.fields import SpaceName, Text
-from cato_web.api.schemas import RequestModel, ResponseModel
+from cato_web.api.schemas import RequestModel, ResponseModel, Statement
+from cato_web.api.serializers import serialize_statements
 from memory import api as memory
 from memory.api import NOT_FOUND, NotFoundError, StatementFilter, knowledge_decisions
 
@@ -22,34 +21,6 @@ router = Router(tags=["knowledge"])
 Revision = Annotated[
     int, Field(ge=1, description="`revision` as it was read. If it has changed since, nothing is written: 409.")
 ]
-
-
-class StatementSource(ResponseModel):
-    """An exchange that supports a statement, with its words."""
-
-    exchange_id: uuid.UUID
-    quote: str
-    who: str
-    said_at: datetime
-
-
-class Statement(ResponseModel):
-    """One sentence of knowledge."""
-
-    id: uuid.UUID = Field(description="Also the id of the exchange that has its text.")
-    text: str
-    kind: memory.Statement.Kind
-    topic: str
-    state: memory.Statement.State
-    superseded_by: uuid.UUID | None
-    contradicts: list[uuid.UUID]
-    space_id: uuid.UUID
-    first_said_at: datetime
-    last_said_at: datetime
-    confirmed_by: str | None
-    confirmed_at: datetime | None
-    revision: int
-    sources: list[StatementSource]
 
 
 class Statements(ResponseModel):
@@ -90,7 +61,7 @@ def list_statements(
     """List the statements of the readable spaces."""
     wanted = StatementFilter(text=text, to_review=to_review, order=order)
     ids = memory.statement_ids(readable_spaces(request, space), wanted)
-    return Statements(statements=_serialize(ids[offset : offset + limit]), total=len(ids))
+    return Statements(statements=serialize_statements(ids[offset : offset + limit]), total=len(ids))
 
 
 @router.get("/knowledge/{uuid:statement_id}", auth=READ, response=responses(Statement, *FIND))
@@ -131,36 +102,4 @@ def reject_statement(request: ApiRequest, statement_id: uuid.UUID, body: Decisio
 def _get(request: ApiRequest, statement_id: uuid.UUID) -> Statement:
     if not memory.readable_statements(readable_spaces(request)).filter(pk=statement_id).exists():
         raise NotFoundError(NOT_FOUND)
-    return _serialize([statement_id])[0]
-
-
-def _serialize(ids: Sequence[uuid.UUID]) -> list[Statement]:
-    rows = memory.load_statements(ids)
-    sources, conflicts = memory.sources_of(rows), memory.conflicts_of(rows)
-    return [
-        Statement(
-            id=row.pk,
-            text=row.exchange.user_message,
-            kind=memory.Statement.Kind(row.kind),
-            topic=row.topic,
-            state=memory.Statement.State(row.state),
-            superseded_by=row.superseded_by_id,
-            contradicts=[other.pk for other in conflicts[row.pk]],
-            space_id=row.exchange.space_id,
-            first_said_at=row.first_said_at,
-            last_said_at=row.last_said_at,
-            confirmed_by=str(row.confirmed_by) if row.confirmed_by else None,
-            confirmed_at=row.confirmed_at,
-            revision=row.revision,
-            sources=[
-                StatementSource(
-                    exchange_id=source.exchange_id,
-                    quote=source.quote,
-                    who=str(source.exchange.owner),
-                    said_at=source.exchange.timestamp,
-                )
-                for source in sources[row.pk]
-            ],
-        )
-        for row in rows
-    ]
+    return serialize_statements([statement_id])[0]

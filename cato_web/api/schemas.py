@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from cato_web.api.fields import Metadata, SpaceName, Text, Time
+from memory import api as memory
 
 _EXAMPLE = "Who has the key of the archive?"
 Message = Annotated[Text, Field(min_length=1, examples=[_EXAMPLE])]
@@ -136,10 +137,39 @@ class Exchange(ExchangeText):
     state: str = Field(description="remembering, waiting, remembered or failed")
 
 
+class StatementSource(ResponseModel):
+    """An exchange that supports a statement, with its words."""
+
+    exchange_id: uuid.UUID
+    quote: str
+    who: str
+    said_at: datetime
+
+
+class Statement(ResponseModel):
+    """One sentence of knowledge."""
+
+    id: uuid.UUID = Field(description="Also the id of the exchange that has its text.")
+    text: str
+    kind: memory.Statement.Kind
+    topic: str
+    state: memory.Statement.State
+    superseded_by: uuid.UUID | None
+    contradicts: list[uuid.UUID]
+    space_id: uuid.UUID
+    first_said_at: datetime
+    last_said_at: datetime
+    confirmed_by: str | None
+    confirmed_at: datetime | None
+    revision: int
+    sources: list[StatementSource]
+
+
 class SearchHit(ExchangeText):
     """A search hit. `similarity` is null if it was found by terms only."""
 
     place: LocationInfo | None
+    statement: Statement | None = Field(description="If `source` is knowledge, the statement whose text this is.")
     similarity: float | None
     score: float
     strategy: str

@@ -27,8 +27,44 @@ def serialize_exchanges(rows: Sequence[Exchange]) -> list[schemas.Exchange]:
 
 
 def serialize_hits(results: Iterable[Hit]) -> list[schemas.SearchHit]:
-    """Serialize search hits."""
-    return [_hit(result) for result in results]
+    """Serialize search hits, with the statements among them."""
+    hits = list(results)
+    ids = [hit.exchange.id for hit in hits if hit.exchange.statement_state]
+    statements = {row.id: row for row in serialize_statements(ids)} if ids else {}
+    return [_hit(hit, statements.get(hit.exchange.id)) for hit in hits]
+
+
+def serialize_statements(ids: Sequence[uuid.UUID]) -> list[schemas.Statement]:
+    """Serialize readable statements with their sources, in this order."""
+    rows = memory.load_statements(ids)
+    sources, conflicts = memory.sources_of(rows), memory.conflicts_of(rows)
+    return [
+        schemas.Statement(
+            id=row.pk,
+            text=row.exchange.user_message,
+            kind=memory.Statement.Kind(row.kind),
+            topic=row.topic,
+            state=memory.Statement.State(row.state),
+            superseded_by=row.superseded_by_id,
+            contradicts=[other.pk for other in conflicts[row.pk]],
+            space_id=row.exchange.space_id,
+            first_said_at=row.first_said_at,
+            last_said_at=row.last_said_at,
+            confirmed_by=str(row.confirmed_by) if row.confirmed_by else None,
+            confirmed_at=row.confirmed_at,
+            revision=row.revision,
+            sources=[
+                schemas.StatementSource(
+                    exchange_id=source.exchange_id,
+                    quote=source.quote,
+                    who=str(source.exchange.owner),
+                    said_at=source.exchange.timestamp,
+                )
+                for source in sources[row.pk]
+            ],
+        )
+        for row in rows
+    ]
 
 
 def serialize_documents(states: Iterable[DocumentStatus], rows: Iterable[Document]) -> list[schemas.Document]:
@@ -94,11 +130,12 @@ def _exchange(row: Exchange, state: str) -> schemas.Exchange:
     return schemas.Exchange(**exchange, **own_fields, state=state)
 
 
-def _hit(result: Hit) -> schemas.SearchHit:
+def _hit(result: Hit, statement: schemas.Statement | None) -> schemas.SearchHit:
     location = result.exchange.location
     return schemas.SearchHit(
         **_exchange_text(result.exchange),
         place=schemas.LocationInfo.model_validate(location) if location else None,
+        statement=statement,
         similarity=result.similarity,
         score=result.score,
         strategy=result.strategy,

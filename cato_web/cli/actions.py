@@ -16,7 +16,7 @@ from cato_web.accounts.models import User
 from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.cli.messages import CommandFailedError, CommandRequest, CommandResult, UsageError
 from memory import api as memory
-from memory.api import CatoError, Space, disk_use, excerpt, index_location, parse_uuid
+from memory.api import CatoError, Space, StatementFacts, disk_use, excerpt, index_location, parse_uuid
 
 _UNITS = ("bytes", "KB", "MB", "GB")
 
@@ -61,6 +61,7 @@ def query(request: CommandRequest, person: User) -> CommandResult:
     if request.space is not None:
         spaces &= {resolve_space(person.pk, request.space).pk}
     results = memory.search(request.text, spaces=spaces, count=request.count)
+    facts = memory.statement_facts([hit.exchange.id for hit in results.results if hit.exchange.statement_state])
     rows = [
         {
             "id": str(hit.exchange.id),
@@ -69,6 +70,7 @@ def query(request: CommandRequest, person: User) -> CommandResult:
             "said_at": hit.exchange.timestamp.isoformat(),
             "who": hit.exchange.owner_name,
             "source": hit.exchange.source,
+            "statement": _statement(facts.get(hit.exchange.id)),
             "thread_id": str(hit.exchange.thread_id) if hit.exchange.thread_id else None,
             "session_id": str(hit.exchange.session_id) if hit.exchange.session_id else None,
             "user_message": hit.exchange.user_message,
@@ -83,9 +85,22 @@ def query(request: CommandRequest, person: User) -> CommandResult:
     return CommandResult(rows, "\n".join(lines) or "Nothing was found.", {**embedding_meta(), "note": results.note})
 
 
+def _statement(facts: StatementFacts | None) -> dict[str, Any] | None:
+    """Return the fields of a statement, None for another hit."""
+    if facts is None:
+        return None
+    dates = {"first_said_at": facts.first_said_at.isoformat(), "last_said_at": facts.last_said_at.isoformat()}
+    return asdict(facts) | dates | {"sources": [str(id) for id in facts.sources]}
+
+
 def _query_line(row: dict[str, Any]) -> str:
     similarity = "keyword" if row["similarity"] is None else f"{row['similarity']:.4f}"
-    line = f"{similarity}  {row['said_at'][:10]}  {row['who']}: {excerpt(row['user_message'], 90)}"
+    statement = row["statement"]
+    who = f"Knowledge ({statement['state']} {statement['kind']})" if statement else row["who"]
+    line = f"{similarity}  {row['said_at'][:10]}  {who}: {excerpt(row['user_message'], 90)}"
+    if statement:
+        first, last = statement["first_said_at"][:10], statement["last_said_at"][:10]
+        return f"{line}\n  Said from {first} to {last}. Sources: {', '.join(statement['sources'])}"
     return f"{line}\n  Answer: {excerpt(row['assistant_message'], 90)}" if row["assistant_message"] else line
 
 

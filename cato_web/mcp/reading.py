@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
+from dataclasses import asdict
 
 from cato_web.api.paging import paginate
 from cato_web.mcp import arguments
@@ -19,6 +20,7 @@ from cato_web.mcp.results import (
     SearchResult,
     SpaceEntry,
     SpacesResult,
+    StatementFacts,
     ThreadEntry,
     ThreadResult,
     ThreadsResult,
@@ -47,9 +49,10 @@ def search_memory(caller: Caller, asked: arguments.SearchMemory) -> SearchResult
         condition = all_of(condition, in_document)
     results = memory.search(asked.query, spaces=spaces, count=asked.k, filters=condition)
     names = Space.objects.in_bulk({hit.exchange.space_id for hit in results.results})
+    facts = memory.statement_facts([hit.exchange.id for hit in results.results if hit.exchange.statement_state])
     return SearchResult(
         note=f"{LEXICAL_FALLBACK_NOTE} {UNTRUSTED_NOTE}" if results.is_lexical_only else UNTRUSTED_NOTE,
-        results=[_search_hit(hit, names[hit.exchange.space_id]) for hit in results.results],
+        results=[_search_hit(hit, names[hit.exchange.space_id], facts.get(hit.exchange.id)) for hit in results.results],
     )
 
 
@@ -156,24 +159,22 @@ def list_knowledge(caller: Caller, asked: arguments.ListKnowledge) -> KnowledgeR
     """Return readable statements. Raises NotFoundError for the space."""
     ids = memory.statement_ids(caller.spaces(asked.space), StatementFilter(text=asked.words, order="newest"))
     rows = memory.load_statements(ids[asked.offset : asked.offset + asked.limit])
-    sources = memory.sources_of(rows)
+    facts = memory.statement_facts([row.pk for row in rows])
     entries = [
         KnowledgeEntry(
+            **asdict(facts[row.pk]),
             exchange_id=row.pk,
             statement=row.exchange.user_message,
-            topic=row.topic,
-            state=row.state,
-            first_said_at=row.first_said_at,
-            last_said_at=row.last_said_at,
             space=row.exchange.space.display_name,
-            sources=[source.exchange_id for source in sources[row.pk]],
         )
         for row in rows
+        # A statement can be forgotten between the two queries.
+        if row.pk in facts
     ]
     return KnowledgeResult(note=UNTRUSTED_NOTE, statements=entries, total=len(ids))
 
 
-def _search_hit(hit: Hit, space: Space) -> Found:
+def _search_hit(hit: Hit, space: Space, statement: memory.StatementFacts | None) -> Found:
     exchange = hit.exchange
     location = exchange.location
     return Found(
@@ -181,6 +182,7 @@ def _search_hit(hit: Hit, space: Space) -> Found:
         said_at=exchange.timestamp,
         who=exchange.owner_name,
         source=exchange.source_file or exchange.source,
+        statement=StatementFacts(**asdict(statement)) if statement else None,
         place=location.label if location else "",
         space=space.display_name,
         thread_id=exchange.thread_id,

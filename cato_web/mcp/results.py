@@ -8,13 +8,25 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 
+class StatementFacts(BaseModel):
+    """What is known about a statement."""
+
+    kind: str = Field(description="decision, fact, preference or plan")
+    topic: str
+    state: str = Field(description="current, superseded or conflicting")
+    first_said_at: datetime
+    last_said_at: datetime
+    sources: list[uuid.UUID] = Field(description="the exchanges that say it")
+
+
 class Found(BaseModel):
     """One search result."""
 
     exchange_id: uuid.UUID
     said_at: datetime
     who: str = Field(description="author, or who added the document")
-    source: str = Field(description="chat, import, note, or the name of the document")
+    source: str = Field(description="chat, import, note, knowledge, or the name of the document")
+    statement: StatementFacts | None = Field(description="for knowledge: what is known about this statement")
     place: str = Field(description="page, slide or heading in a document")
     space: str = Field(description="who can read it: only the user, a group, or everyone")
     thread_id: uuid.UUID | None = Field(description="id of its conversation, for get_thread")
@@ -131,17 +143,12 @@ class DocumentsResult(BaseModel):
     next: str | None = Field(description="pass it as `cursor` for more; null at the end")
 
 
-class KnowledgeEntry(BaseModel):
+class KnowledgeEntry(StatementFacts):
     """A statement."""
 
     exchange_id: uuid.UUID
     statement: str
-    topic: str
-    state: str = Field(description="current, superseded or conflicting")
-    first_said_at: datetime
-    last_said_at: datetime
     space: str
-    sources: list[uuid.UUID] = Field(description="the exchanges that say it")
 
 
 class KnowledgeResult(BaseModel):

@@ -5,10 +5,35 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
-from memory.api import SIMILAR, Exchange, ExchangeView, RecalledPassage, Statement
+from memory.api import (
+    SIMILAR,
+    Exchange,
+    ExchangeView,
+    RecalledPassage,
+    Statement,
+    StatementFacts,
+    day_of_this_year,
+    format_date,
+)
+
+_KINDS = {
+    "decision": gettext_noop("Decision"),
+    "fact": gettext_noop("Fact"),
+    "preference": gettext_noop("Preference"),
+    "plan": gettext_noop("Plan"),
+}
+_STATES = {
+    "current": gettext_noop("current"),
+    "superseded": gettext_noop("superseded"),
+    "conflicting": gettext_noop("conflicting"),
+    "rejected": gettext_noop("rejected"),
+}
 
 _NONE = uuid.UUID(int=0)
 _MAX_SENTENCES = 2
@@ -100,3 +125,20 @@ def _locations(exchanges: Sequence[ExchangeView]) -> list[str]:
     numbers = {"first": first.index + 1, "last": last.index + 1}
     passage = _("passage %(first)s") if first.index == last.index else _("passages %(first)s to %(last)s")
     return [*version, passage % numbers]
+
+
+def dates_text(times: Sequence[datetime]) -> str:
+    """Return e.g. "from 9 Oct to 2 Nov", with the years if they are not the current one; "" without times."""
+    if not times:
+        return ""
+    now = timezone.now()
+    first, last = (day_of_this_year(t) if t.year == now.year else format_date(t) for t in (min(times), max(times)))
+    span = _("from %(first)s") if first == last else _("from %(first)s to %(last)s")
+    return span % {"first": first, "last": last}
+
+
+def statement_text(facts: StatementFacts) -> str:
+    """Return e.g. "Decision, superseded, from 9 Oct to 2 Nov, 2 sources"."""
+    sources = ngettext("%(count)s source", "%(count)s sources", len(facts.sources)) % {"count": len(facts.sources)}
+    said = dates_text([facts.first_said_at, facts.last_said_at])
+    return ", ".join((_(_KINDS[facts.kind]), _(_STATES[facts.state]), said, sources))

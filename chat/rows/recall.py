@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from chat.models import Thread
-from chat.rows.explanations import SourceRow, explanation_text, followed_numbers, passage_source
+from chat.rows.explanations import SourceRow, explanation_text, followed_numbers, passage_source, statement_text
 from memory.api import (
     SIMILAR,
     Exchange,
@@ -23,10 +23,12 @@ from memory.api import (
     ExchangeView,
     Hit,
     RecalledPassage,
+    StatementFacts,
     excerpt,
     exchange_url,
     format_similarity,
     locations_of,
+    statement_facts,
     strip_inline_markdown,
 )
 
@@ -63,6 +65,7 @@ class RecallItemRow:
     about an earlier message: "confirmed" if it is superseded, "rejected" if it is on another subject. The latest message is
     "confirmed" if it supersedes another. `citation` is the link of an earlier message's citations as this person sees it.
     `statement` is what the text belongs to if it is one.
+    `statement_text` is that of a statement that a search found.
     `rank` is the item's place by similarity among the `ranked` recalled ones that have one, 0 if it is the only one.
     """
 
@@ -102,6 +105,7 @@ class RecallItemRow:
     uses_url: str = ""
     statement: StatementRow | None = None
     statement_url: str = ""
+    statement_text: str = ""
 
 
 def exchange_row(row: Exchange, number: int) -> RecallItemRow:
@@ -116,6 +120,7 @@ def result_rows(results: Iterable[Hit]) -> list[RecallItemRow]:
     """Return the rows of search results."""
     hits = list(results)
     titles = thread_titles(hit.exchange for hit in hits)
+    facts = statement_facts([hit.exchange.id for hit in hits if hit.exchange.statement_state])
     return [
         item_row(
             number=number,
@@ -124,6 +129,7 @@ def result_rows(results: Iterable[Hit]) -> list[RecallItemRow]:
             explanation=hit.explanation,
             titles=titles,
             is_below_gate=hit.is_below_gate,
+            statement=facts.get(hit.exchange.id),
         )
         for number, hit in enumerate(hits, start=1)
     ]
@@ -145,6 +151,7 @@ def item_row(
     subject: SubjectRow | None = None,
     rank: int = 0,
     ranked: int = 0,
+    statement: StatementFacts | None = None,
 ) -> RecallItemRow:
     """Return a row; `exchange` is None if it was forgotten (`is_forgotten`) or is not readable any more."""
     text = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
@@ -176,6 +183,7 @@ def item_row(
         subject=subject if is_readable else None,
         rank=rank if ranked > 1 else 0,
         ranked=ranked,
+        statement_text=statement_text(statement) if statement else "",
     )
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat.models import Turn
 from chat.rendering.citations import Citations, Source
-from chat.rows.explanations import source_name
+from chat.rows.explanations import dates_text, source_name
 from chat.rows.recall import RecallItemRow
-from memory.api import RecalledPassage, day_of_this_year, format_date
+from memory.api import RecalledPassage
 
 _NOTES = {
     Turn.RECALL_SKIPPED: gettext_noop("Recall timed out; answered without memory"),
@@ -81,7 +79,7 @@ def summary_row(turn: Turn, citations: Citations, cited: Sequence[int]) -> Recal
     count = len(citations.sources)
     if turn.is_running or turn.state == Turn.State.QUEUED:
         return RecallSummaryRow(count, is_complete=False, note=note)
-    dates = _dates_text([at for number in cited if (at := citations.sources[number].at)])
+    dates = dates_text([at for number in cited if (at := citations.sources[number].at)])
     based_on = sum(not citations.sources[number].is_forgotten for number in cited)
     is_timed_out = turn.recall_note == Turn.RECALL_SKIPPED
     return RecallSummaryRow(count, True, cited, based_on, count - len(cited), dates, note, is_timed_out)
@@ -96,13 +94,3 @@ def panel_row(summary: RecallSummaryRow, items: Sequence[RecallItemRow]) -> Reca
     by_number = {item.number: item for item in items}
     cited = [by_number[number] for number in summary.cited]
     return RecallPanelRow(summary, cited, [item for item in items if item.number not in summary.cited])
-
-
-def _dates_text(times: Sequence[datetime]) -> str:
-    """Return e.g. "from 9 Oct to 2 Nov", with the years if they are not the current one."""
-    if not times:
-        return ""
-    now = timezone.now()
-    first, last = (day_of_this_year(t) if t.year == now.year else format_date(t) for t in (min(times), max(times)))
-    span = _("from %(first)s") if first == last else _("from %(first)s to %(last)s")
-    return span % {"first": first, "last": last}

@@ -35,6 +35,18 @@ class StatementFilter:
     order: str = BY_TOPIC
 
 
+@dataclass(frozen=True, slots=True)
+class StatementFacts:
+    """What is known about a statement beside its text; `sources` are the findable exchanges that support it."""
+
+    kind: str
+    topic: str
+    state: str
+    first_said_at: datetime
+    last_said_at: datetime
+    sources: tuple[uuid.UUID, ...]
+
+
 def statement_ids(spaces: SpaceIds, wanted: StatementFilter) -> list[uuid.UUID]:
     """Return the readable statements of a list in its order.
 
@@ -86,6 +98,25 @@ def sources_of(statements: Iterable[Statement]) -> dict[uuid.UUID, list[Support]
     for row in rows.select_related("exchange__owner").order_by("exchange__timestamp", "exchange_id"):
         sources[row.statement_id].append(row)
     return sources
+
+
+def statement_facts(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, StatementFacts]:
+    """Return what is known about these readable statements, without a query if there are none."""
+    if not ids:
+        return {}
+    rows = Statement.objects.in_bulk(ids).values()
+    sources = sources_of(rows)
+    return {
+        row.pk: StatementFacts(
+            kind=row.kind,
+            topic=row.topic,
+            state=row.state,
+            first_said_at=row.first_said_at,
+            last_said_at=row.last_said_at,
+            sources=tuple(source.exchange_id for source in sources[row.pk]),
+        )
+        for row in rows
+    }
 
 
 def conflicts_of(statements: Iterable[Statement]) -> dict[uuid.UUID, list[Statement]]:
