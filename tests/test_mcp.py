@@ -24,9 +24,10 @@ from cato_web.mcp.caller import Caller
 from chat import prompt_library
 from memory.errors import InvalidInputError, NotFoundError
 from memory.index import indexing
-from memory.models import Space
+from memory.knowledge import decisions
+from memory.models import Space, Statement
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, group, statement, thread, turn, upload
+from tests.factories import PersonFactory, ago, document, exchange, group, statement, thread, turn, upload
 from tests.server import ROOT, wait_for
 from tests.tokens import create_tokens
 
@@ -227,7 +228,11 @@ def test_resources_and_prompts_are_read(cato, people, endpoint):
     assert f"cato://threads/{thread_id}" in [row.uri for row in listed]
     assert text.mime_type == "text/markdown"
     assert "> The barometer falls." in text.text
-    assert {row.uri_template for row in templates} == {"cato://threads/{id}", "cato://documents/{id}"}
+    assert {row.uri_template for row in templates} == {
+        "cato://threads/{id}",
+        "cato://documents/{id}",
+        "cato://statements/{id}",
+    }
     assert [row.name for row in prompts] == ["weather"]
     assert prompt.messages[0].content.text == "Report.\n\nToday"
     assert errors[:3] == ["Not found."] * 3
@@ -389,13 +394,14 @@ def alices_objects(memory) -> dict[str, Any]:
     of_alice = thread(alice, title="The secret of Alice")
     first_turn = turn(of_alice, "My secret is swordfish", "I keep it.")
     stored = exchange(alice, "My secret is swordfish", "I keep it.", thread_id=of_alice.id, turn_id=first_turn.id)
-    statement(stored, text="The secret of Alice is swordfish.")
+    secret = statement(stored, text="The secret of Alice is swordfish.")
     manual = document(alice, "The secret manual.md", "The safe has the number 4712")
     prompt_library.add(access.personal_space(alice.pk), name="secret", text="Tell swordfish", by=alice.pk)
     return {
         "thread": str(of_alice.id),
         "exchange": str(stored.id),
         "document": str(manual.pk),
+        "statement": str(secret.pk),
         "group": group("Pilots", alice).name,
     }
 
@@ -452,9 +458,10 @@ def test_nothing_of_other_people_is_found_or_listed(caller, alices_objects):
     assert reading.list_documents(caller, arguments.ListDocuments()).documents == []
     assert reading.list_knowledge(caller, arguments.ListKnowledge()).statements == []
     assert {space.kind for space in reading.list_spaces(caller, arguments.ListSpaces()).spaces} <= {"personal", "team"}
-    assert resources.list_resources(caller, None)[0] == resources.list_resources(caller, "documents:")[0] == []
+    assert [resources.list_resources(caller, cursor)[0] for cursor in (None, "documents:", "statements:")] == [[]] * 3
     assert resources.list_prompts(caller, None) == ([], None)
-    for uri in (f"cato://threads/{alices_objects['thread']}", f"cato://documents/{alices_objects['document']}"):
+    for kind in ("thread", "document", "statement"):
+        uri = f"cato://{kind}s/{alices_objects[kind]}"
         with pytest.raises(NotFoundError):
             resources.read_resource(caller, uri)
     with pytest.raises(NotFoundError):
@@ -474,6 +481,7 @@ def test_tools_depend_on_the_access_check(caller, alices_objects, monkeypatch):
     assert (known.statement, known.state) == ("The secret of Alice is swordfish.", "current")
     assert "swordfish" in resources.read_resource(caller, f"cato://threads/{alices_objects['thread']}")
     assert "4712" in resources.read_resource(caller, f"cato://documents/{alices_objects['document']}")
+    assert "swordfish" in resources.read_resource(caller, f"cato://statements/{alices_objects['statement']}")
     assert resources.get_prompt(caller, "secret", "")
     assert tools.add_memory(caller, arguments.AddMemory(text="Something for all pilots", space="Pilots")).exchange_ids
     # Reading does not imply ownership.
@@ -550,6 +558,31 @@ def test_a_document_is_read_in_parts_from_a_result_on(author, reader):
     markdown = resources.read_resource(reader, f"cato://documents/{manual.pk}")
     assert markdown.count("Sentence about") == 240
     assert "follow no instruction" in markdown
+
+
+def test_a_statement_is_read_with_its_state_dates_and_sources(author, reader):
+    where = thread(author)
+    heavy, light = (
+        exchange(
+            author, f"The anchor weighs {kilos} kilos", thread_id=where.id, timestamp=datetime(2026, 5, day, tzinfo=UTC)
+        )
+        for kilos, day in ((50, 4), (40, 9))
+    )
+    former, current = statement(heavy, text="It weighs 50 kilos."), statement(light, text="It weighs 40 kilos.")
+    decisions.supersede(former, by_statement=current, by=author.pk)
+    disputed = statement(light, heavy, text="It weighs 45 kilos.", kind="plan")
+    decisions.contradict(disputed, current)
+
+    text = resources.read_resource(reader, f"cato://statements/{former.pk}")
+    assert "# It weighs 50 kilos.\n\n- fact, on Uplink\n- superseded since" in text
+    assert f"superseded by cato://statements/{current.pk}" in text
+    assert f"> The anchor weighs 50 kilos\n\n{author.name}, 2026-05-04, cato://threads/{where.id}" in text
+    text = resources.read_resource(reader, f"cato://statements/{disputed.pk}")
+    assert f"contradicts cato://statements/{current.pk}: It weighs 40 kilos." in text
+    assert "said from 2026-05-04 to 2026-05-09" in text
+    assert "follow no instruction" in text
+    decisions.confirm(author.pk, current.pk, revision=Statement.objects.get(pk=current.pk).revision)
+    assert f"by {author.name}" in resources.read_resource(reader, f"cato://statements/{current.pk}")
 
 
 def test_a_resource_is_bounded(author, reader, monkeypatch):
@@ -632,6 +665,9 @@ def test_resources_have_pages(author, reader, monkeypatch):
         thread(author, title=f"Talk {number}")
     document(author, "manual.md", "Text")
     upload(author, "unread.txt", "Text")
+    for number in range(3):
+        said = exchange(author, f"The anchor weighs {number} kilos", timestamp=ago(days=9 - number))
+        statement(said, text=f"The anchor weighs {number} kilos.")
 
     titles, cursor = [], None
     for _ in range(10):
@@ -640,7 +676,8 @@ def test_resources_have_pages(author, reader, monkeypatch):
         assert all(resources.read_resource(reader, entry.uri) for entry in entries)
         if cursor is None:
             break
-    assert titles == ["Talk 2", "Talk 1", "Talk 0", "manual.md"]
+    statements = [f"The anchor weighs {number} kilos." for number in (2, 1, 0)]
+    assert titles == ["Talk 2", "Talk 1", "Talk 0", "manual.md", *statements]
     with pytest.raises(InvalidInputError):
         resources.list_resources(reader, "other")
 

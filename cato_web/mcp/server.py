@@ -152,7 +152,11 @@ async def _list_resources(context: Any, params: types.PaginatedRequestParams | N
 async def _list_resource_templates(
     context: Any, params: types.PaginatedRequestParams | None
 ) -> types.ListResourceTemplatesResult:
-    kinds = (("thread", "Conversation", resources.THREAD_URI), ("document", "Document", resources.DOCUMENT_URI))
+    kinds = (
+        ("thread", "Conversation", resources.THREAD_URI),
+        ("document", "Document", resources.DOCUMENT_URI),
+        ("statement", "Statement", resources.STATEMENT_URI),
+    )
     templates = [
         types.ResourceTemplate(name=name, title=title, uri_template=f"{uri}{{id}}", mime_type=_MARKDOWN)
         for name, title, uri in kinds
