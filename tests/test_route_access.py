@@ -175,6 +175,7 @@ ROUTES: dict[str, RouteAccess] = {
     "create_token": RouteAccess(methods=POST),
     "revoke_token": RouteAccess(methods=POST),
     "delete_webhook": RouteAccess(methods=POST),
+    "enable_webhook": RouteAccess(methods=POST),
     "api_description": RouteAccess("anyone"),
     "api_index": RouteAccess("anyone"),
     "api_page": RouteAccess("anyone"),

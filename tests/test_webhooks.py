@@ -18,7 +18,7 @@ from django.utils import timezone
 from cato_web.accounts.deletion import delete_account
 from cato_web.accounts.models import ApiToken, AuditEntry, User
 from cato_web.accounts.tokens import revoke_token
-from cato_web.webhooks import delivery
+from cato_web.webhooks import delivery, registration
 from cato_web.webhooks.models import Webhook
 from cato_web.webhooks.queue import queue_deliveries
 from memory import api as memory_api
@@ -241,6 +241,23 @@ def test_a_receiver_that_is_gone_gets_nothing_more(api, person, hook, receiver):
     assert "410" in state(api)["reason"]
 
 
+def test_a_disabled_webhook_that_is_enabled_continues_where_it_was(api, person, hook, receiver):
+    receiver.answers = [410]
+    first = store(person)
+    deliver()
+    second = store(person)
+    receiver.answers = []
+    other = api_client(PersonFactory()).post(f"/api/webhooks/{hook['id']}/enable")
+    assert (other.status_code, state(api)["state"]) == (404, "disabled")
+
+    enabled = api.post(f"/api/webhooks/{hook['id']}/enable").json()
+    deliver()
+
+    assert (enabled["state"], enabled["reason"], enabled["failing_since"]) == ("active", "", None)
+    assert receiver.received() == [*first, *first, *second]
+    assert AuditEntry.objects.latest("at").action == "webhook.enabled"
+
+
 def test_redirects_are_not_followed(api, person, hook, receiver):
     receiver.answers, receiver.headers = [307], {"Location": f"{receiver.origin}/elsewhere"}
     store(person)
@@ -405,6 +422,8 @@ def test_the_settings_page_lists_webhooks_and_deletes_them(person, hook, receive
     assert hook["address"] in page
     assert "The receiver answered with the status 410." in page
 
+    signed_in(person).post("/settings/webhooks/enable", {"webhook": hook["id"]})
+    assert registration.status_of(Webhook.objects.get()).state == "active"
     for client, is_deleted in ((signed_in(PersonFactory()), False), (signed_in(person), True)):
         client.post("/settings/webhooks/delete", {"webhook": hook["id"]})
         assert Webhook.objects.exists() != is_deleted

@@ -302,6 +302,7 @@ class AuditEntry(models.Model):
         TOKEN_REVOKED = "token.revoked", _("withdrew a token")
         WEBHOOK_CREATED = "webhook.created", _("made a webhook")
         WEBHOOK_DELETED = "webhook.deleted", _("deleted a webhook")
+        WEBHOOK_ENABLED = "webhook.enabled", _("enabled a webhook again")
         # Only written by earlier versions.
         INVITATION_REVOKED = "invitation.revoked", _("withdrew an invitation")
 

@@ -35,6 +35,7 @@ urlpatterns = [
     path("settings/tokens", tokens.create, name="create_token"),
     path("settings/tokens/withdraw", tokens.revoke, name="revoke_token"),
     path("settings/webhooks/delete", webhooks.delete, name="delete_webhook"),
+    path("settings/webhooks/enable", webhooks.enable, name="enable_webhook"),
     path("settings/leave", delete_account.delete_account, name="delete_account"),
     path("receipt/<str:token>", delete_account.deletion_receipt, name="account_deleted"),
     path("admin/people", administration.people, name="admin_people"),

@@ -43,7 +43,7 @@ class Webhook(ResponseModel):
     address: str
     kinds: list[str] = Field(description="Kinds of events; empty: all.")
     state: Literal["active", "failing", "disabled"] = Field(
-        description="`failing`: attempts go on. `disabled`: nothing is sent any more; delete it and create another one."
+        description="`failing`: attempts go on. `disabled`: nothing is sent any more until it is enabled."
     )
     reason: str = Field(description='Why it is failing or disabled, otherwise "".')
     position: int = Field(description="Events up to this position were sent.")
@@ -104,6 +104,12 @@ def delete_webhook(request: ApiRequest, webhook_id: uuid.UUID) -> Status[None]:
     """Delete one of the user's webhooks. Nothing is sent to its address any more."""
     registration.delete_webhook(current_user(request), webhook_id)
     return Status(204, None)
+
+
+@router.post("/webhooks/{uuid:webhook_id}/enable", auth=READ, response=responses(Webhook, *FIND, 422))
+def enable_webhook(request: ApiRequest, webhook_id: uuid.UUID) -> Webhook:
+    """Have events sent to a disabled or failing webhook again at once, from the position that it has reached."""
+    return _serialize(registration.enable_webhook(current_user(request), webhook_id))
 
 
 def _serialize(row: models.Webhook) -> Webhook:

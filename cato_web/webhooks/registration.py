@@ -1,4 +1,4 @@
-"""The webhooks of a person: created for an allowed address, listed and deleted."""
+"""The webhooks of a person: created for an allowed address, listed, enabled again and deleted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cato_web.webhooks.models import Webhook
 from cato_web.webhooks.signing import new_secret
 from chat.encryption import encrypt
 from memory import api as memory
-from memory.api import NOT_FOUND, InvalidInputError, Job, NotFoundError
+from memory.api import NOT_FOUND, InvalidInputError, Job, NotFoundError, jobs
 
 MAX_WEBHOOKS = 5
 MAX_ADDRESS_LENGTH = 2000
@@ -81,6 +81,21 @@ def delete_webhook(person: User, webhook_id: uuid.UUID) -> None:
     webhook = get_webhook(person, webhook_id)
     webhook.delete()
     record_audit(person, AuditEntry.Action.WEBHOOK_DELETED, _origin_of(webhook.address))
+
+
+@transaction.atomic
+def enable_webhook(person: User, webhook_id: uuid.UUID) -> Webhook:
+    """Send to a webhook again now, from the place that it has reached; return it.
+
+    Raises NotFoundError, and InvalidInputError if its address is no longer allowed.
+    """
+    webhook = get_webhook(person, webhook_id)
+    check_address(webhook.address)
+    rows = Webhook.objects.filter(pk=webhook.pk)
+    rows.update(failing_since=None)
+    jobs.requeue(rows)
+    record_audit(person, AuditEntry.Action.WEBHOOK_ENABLED, _origin_of(webhook.address))
+    return get_webhook(person, webhook_id)
 
 
 def check_address(address: str) -> None:

@@ -1,4 +1,4 @@
-"""The webhooks of a person on the settings page: their rows, and deleting one."""
+"""The webhooks of a person on the settings page: their rows, enabling one again and deleting one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.webhooks import registration
 from cato_web.webhooks.models import Webhook
-from memory.api import NotFoundError, parse_uuid
+from memory.api import InvalidInputError, NotFoundError, parse_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,20 @@ def delete(request: AuthenticatedRequest) -> HttpResponse:
         messages.success(request, _("Webhook deleted."))
     except NotFoundError:
         messages.error(request, _("This webhook was already deleted."))
+    return redirect("settings")
+
+
+@require_POST
+def enable(request: AuthenticatedRequest) -> HttpResponse:
+    """Send to a disabled webhook again."""
+    try:
+        id = parse_uuid(request.POST.get("webhook", ""))
+        registration.enable_webhook(request.user, id or uuid.UUID(int=0))
+        messages.success(request, _("Events are sent to this webhook again."))
+    except NotFoundError:
+        messages.error(request, _("This webhook was already deleted."))
+    except InvalidInputError as error:
+        messages.error(request, str(error))
     return redirect("settings")
 
 
