@@ -1,5 +1,7 @@
 """Kill processes of a running Cato with SIGKILL while three people post messages, and check for lost or doubled data.
 
+A fourth person adds notes, uploads documents, imports conversations and forgets (`benchmarks/memory_actions.py`).
+
     python -m benchmarks.kill [--kills 200] [--seed 1] [--max-pause 3]
 
 The seed determines which process is killed when, but not what it is doing. With CATO_TEST_TOPOLOGY=services there are
@@ -17,16 +19,19 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
+from benchmarks import memory_actions
 from benchmarks.bench import processes, workbench
 from benchmarks.consistency import PostedMessage, TurnRow, is_settled, turns, vectors, violations
 from benchmarks.figures import table
+from benchmarks.memory_actions import MemoryActions
 from cato_web.config import loader
 from cato_web.supervisor.plan import build_plan
 from tests.fake_endpoint import start as start_endpoint
@@ -51,6 +56,7 @@ class Report:
     settled_after: float = 0.0  # seconds from the last kill
     states: Counter[str] = field(default_factory=Counter)  # of turns, before any was resumed
     resumed: int = 0
+    actions: Counter[str] = field(default_factory=Counter)  # acknowledged ones of the fourth person
     vectors: int = 0
     violations: list[str] = field(default_factory=list)
 
@@ -71,12 +77,18 @@ def run(home: Path, *, kills: int, seed: int, max_pause: float = 3.0) -> Report:
         administrator = cato.set_up()
         people = [cato.join(administrator, name) for name in PEOPLE]
         stack.enter_context(_run_supervisor(cato, report))
-        with _run_posters(cato, people, seed, report):
+        actions = _memory_actions(cato, administrator, seed)
+        with _run_posters(cato, people, seed, report), _run_beside(actions.run):
             _kill_repeatedly(cato, dice, report, kills, max_pause)
         started = time.monotonic()
-        wait_for(lambda: is_settled(cato), "everything to be answered, marked and remembered", SETTLED_WITHIN, 0.5)
+        # Twice: what is read or imported at the end is embedded after that.
+        for _ in range(2):
+            wait_for(lambda: memory_actions.is_done(cato), "everything to be read, imported and erased", SETTLED_WITHIN)
+            wait_for(lambda: is_settled(cato), "everything to be answered, marked and remembered", SETTLED_WITHIN, 0.5)
         report.settled_after = time.monotonic() - started
         _judge(cato, people, report)
+        report.violations += memory_actions.violations(cato, actions)
+        report.actions = actions.counts()
         report.ended.update(re.findall(r"^(\w+) ended \((?!signal 9\))", cato.logs(), re.M))
     return report
 
@@ -147,6 +159,26 @@ def _run_posters(cato: Cato, people: list[Client], seed: int, report: Report) ->
         ending.set()
         for poster in posters:
             poster.join()
+
+
+def _memory_actions(cato: Cato, administrator: Client, seed: int) -> MemoryActions:
+    person = cato.join(administrator, "Dora Archive")
+    headers = {"Authorization": f"Bearer {person.create_token('read', 'write')}"}
+    clients = [httpx.Client(base_url=url, timeout=30, headers=headers) for url in cato.urls]
+    return MemoryActions(clients, random.Random(f"{seed} memory"))
+
+
+@contextmanager
+def _run_beside(act: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run `act` in a thread, and set its event when the block ends; raise its error, if any."""
+    ending = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(act, ending)
+        try:
+            yield
+        finally:
+            ending.set()
+        running.result()
 
 
 def _open_secret(cato: Cato, person: Client, report: Report) -> str:
@@ -259,6 +291,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ("answers that did not acknowledge", ", ".join(f"HTTP {s}: {n}" for s, n in report.statuses.items()) or "none"),
         ("turns", ", ".join(f"{state} {count}" for state, count in report.states.most_common())),
         ("interrupted, then resumed", report.resumed),
+        ("of the fourth person", ", ".join(f"{kind} {count}" for kind, count in report.actions.most_common())),
         ("vectors in the index", report.vectors),
         ("longest wait for all pages after a kill, s", report.max_outage),
         ("settled after the last kill, s", report.settled_after),

@@ -16,3 +16,4 @@ def test_killing_processes_neither_loses_nor_doubles_acknowledged_messages(tmp_p
     assert sum(report.kills.values()) == kills
     assert sum(message.is_acknowledged for message in report.messages) == len(report.messages) > 10
     assert report.vectors > 10
+    assert {"note", "document", "import", "deleted"} <= set(report.actions)
