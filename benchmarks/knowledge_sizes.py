@@ -1,6 +1,6 @@
-"""Measure what extraction costs beside the model in stores of several sizes.
+"""Measure what extraction costs beside the model in a store of a given size.
 
-    python -m benchmarks.knowledge_sizes [--sizes 1000 10000 100000]
+    python -m benchmarks.knowledge_sizes [--exchanges 1000]
 
 The store is filled with synthetic exchanges (`benchmarks/synthetic_store.py`) and a statement for every fifty. All but 400
 of them are marked as read. Then those 400 are read by a model that finds nothing: whether the space is due, their clusters,
@@ -29,32 +29,28 @@ NOTHING = '{"statements": [], "repeated": []}'
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 10_000, 100_000])
-    rows = []
+    parser.add_argument("--exchanges", type=int, default=1000)
+    count = parser.parse_args().exchanges
     with temporary_store() as person:
         from benchmarks.synthetic_store import Texts, fill, lay_out
 
-        layout, texts = lay_out(person), Texts(seed=1)
-        for size in sorted(parser.parse_args().sizes):
-            if not fill(layout, texts, size, seconds=3600):
-                raise SystemExit("The store could not be filled within an hour.")
-            _prepare(layout.own)
-            rows.append((size, *_measure(layout.own)))
+        layout = lay_out(person)
+        if not fill(layout, Texts(seed=1), count, seconds=3600):
+            raise SystemExit("The store could not be filled within an hour.")
+        _prepare(layout.own)
+        row = (count, *_measure(layout.own))
     table(
-        ("stored", "statements", "due, ms", "clusters of 400, ms", "request, ms", "p95", "s / 1,000", "peak MiB"), rows
+        ("stored", "statements", "due, ms", "clusters of 400, ms", "request, ms", "p95", "s / 1,000", "peak MiB"), [row]
     )
 
 
 def _prepare(space: Space) -> None:
     """Add statements, and leave the newest 400 exchanges unread."""
     from memory import api
-    from memory.models import ExtractedExchange, Statement
 
     unread = list(api.unread_exchanges(space.pk))
-    missing = len(unread) // 50 - Statement.objects.count()
-    _add_statements(space, unread[: max(0, missing)])
-    read = [ExtractedExchange(exchange=exchange) for exchange in unread[:-UNREAD]]
-    ExtractedExchange.objects.bulk_create(read, batch_size=1000, ignore_conflicts=True)
+    _add_statements(space, unread[: len(unread) // 50])
+    api.unread_exchanges(space.pk).filter(timestamp__lt=unread[-UNREAD].timestamp).update(is_extracted=True)
 
 
 def _add_statements(space: Space, sources: Sequence[Exchange]) -> None:

@@ -17,7 +17,7 @@ from memory.exchanges.receipts import receipt_for
 from memory.knowledge import decisions
 from memory.knowledge.statements import NewStatement, NewSupport, add_statements, readable_statements
 from memory.knowledge.unread import is_due, unread_exchanges
-from memory.models import Exchange, ExtractedExchange, Space, Statement, StatementConflict, Support
+from memory.models import Exchange, Space, Statement, StatementConflict, Support
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, exchange, group, statement
 
@@ -82,7 +82,7 @@ def test_a_statement_that_loses_one_of_its_sources_is_forgotten_and_the_others_a
     forget([one.pk], by=person.id)
 
     assert seen_by(person) == []
-    assert not ExtractedExchange.objects.filter(exchange=other).exists()
+    assert not Exchange.objects.get(pk=other.pk).is_extracted
     assert statement(other).exchange.user_message == RETRIES, "the forgotten one, not erased yet, is not known"
 
 
@@ -134,7 +134,7 @@ def test_a_source_that_changed_since_it_was_read_gives_no_statement(memory, pers
 
     new = NewStatement(text=RETRIES, kind="fact", topic="Uplink", supports=[read])
     assert add_statements(source.space, [new], read=[read]) == []
-    assert not ExtractedExchange.objects.exists()
+    assert not Exchange.objects.filter(is_extracted=True).exists()
 
 
 def test_extraction_twice_adds_nothing(memory, person):

@@ -180,6 +180,7 @@ def _build_exchange(item: NewExchange) -> Exchange:
         total_chunks=item.total_chunks,
         metadata=validate_metadata(item.metadata),
         size=len(user_message) + len(assistant_message),
+        is_extracted=item.source == Exchange.Source.KNOWLEDGE,
         **({"owner": item.owner} if item.owner else {"owner_id": item.owner_id}),
     )
 

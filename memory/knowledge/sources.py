@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from memory.events import record_events
-from memory.models import Event, Exchange, ExtractedExchange, Statement, StatementConflict, Support
+from memory.models import Event, Exchange, Statement, StatementConflict, Support
 
 
 def drop_sources(exchange_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[uuid.UUID]]:
@@ -22,15 +22,15 @@ def drop_sources(exchange_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[uu
     """
     lost = Support.objects.filter(exchange_id__in=exchange_ids)
     pairs = list(lost.values_list("statement_id", "exchange_id"))
-    ExtractedExchange.objects.filter(exchange_id__in=exchange_ids).delete()
+    _read_again(exchange_ids)
     if not pairs:
         return {}
     lost.delete()
     statements = Statement.objects.filter(pk__in=[statement for statement, _source in pairs])
     remaining = _texts_of_sources(statements)
     gone = {row.pk for row in statements.select_related("exchange") if not _stays(row, remaining.get(row.pk, ()))}
-    unread = Support.objects.filter(statement_id__in=gone).values("exchange_id")
-    ExtractedExchange.objects.filter(exchange_id__in=unread).delete()
+    unread = Support.objects.filter(statement_id__in=gone).values_list("exchange_id", flat=True)
+    _read_again(unread)
     result: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
     for statement in sorted(gone):
         result[next(source for other, source in pairs if other == statement)].append(statement)
@@ -42,7 +42,8 @@ def sources_changed(exchange: Exchange) -> list[uuid.UUID]:
 
     Return the statements to forget.
     """
-    ExtractedExchange.objects.filter(exchange=exchange).delete()
+    exchange.is_extracted = False
+    exchange.save(update_fields=["is_extracted"])
     quotes = Support.objects.filter(exchange=exchange).values_list("quote", flat=True)
     texts = (exchange.user_message, exchange.assistant_message)
     if all(any(quote in text for text in texts) for quote in quotes):
@@ -81,6 +82,10 @@ def delete_statements(exchange_ids: Collection[uuid.UUID]) -> None:
     in_conflict = StatementConflict.objects.filter(Q(one=OuterRef("pk")) | Q(other=OuterRef("pk")))
     settled = Statement.objects.filter(pk__in=partners, state=Statement.State.CONFLICTING).exclude(Exists(in_conflict))
     settled.update(state=Statement.State.CURRENT, state_since=timezone.now(), state_set_by=None)
+
+
+def _read_again(exchange_ids: Collection[uuid.UUID] | QuerySet[Support, uuid.UUID]) -> None:
+    Exchange.objects.filter(pk__in=exchange_ids, is_extracted=True).update(is_extracted=False)
 
 
 def _set_inactive(exchanges: QuerySet[Exchange], *, is_inactive: bool) -> None:

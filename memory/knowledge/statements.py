@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from memory.errors import NotFoundError
 from memory.exchanges.lifecycle import NewExchange, remember_many
 from memory.knowledge.sources import follow_sources
-from memory.models import Exchange, ExtractedExchange, Space, Statement, Support
+from memory.models import Exchange, Space, Statement, Support
 from memory.spaces import access
 from memory.spaces.access import SpaceIds
 
@@ -130,9 +130,8 @@ def update_state(statement: Statement, state: Statement.State, *, by: uuid.UUID 
 
 
 def _mark_as_read(read: Iterable[NewSupport], sources: dict[uuid.UUID, Exchange]) -> None:
-    unchanged = [source for source in read if _are_unchanged([source], sources)]
-    rows = [ExtractedExchange(exchange_id=source.exchange_id) for source in unchanged]
-    ExtractedExchange.objects.bulk_create(rows, ignore_conflicts=True)
+    unchanged = [source.exchange_id for source in read if _are_unchanged([source], sources)]
+    Exchange.objects.filter(pk__in=unchanged).update(is_extracted=True)
 
 
 def _lock_sources(space: Space, ids: set[uuid.UUID]) -> dict[uuid.UUID, Exchange]:

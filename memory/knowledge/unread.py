@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
-from django.db.models import Max, QuerySet
+from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from memory.embeddings.base import Vectors
 from memory.index import generations, store
@@ -43,9 +43,13 @@ class Batch:
 
 def unread_exchanges(space_id: uuid.UUID) -> QuerySet[Exchange]:
     """Return the findable exchanges of the space that are indexed and not read, oldest first, with their owners."""
-    indexed = EmbeddingJob.objects.filter(state=Job.State.DONE, generation=generations.active_generation())
-    rows = Exchange.objects.findable().filter(space_id=space_id, extracted=None, pk__in=indexed.values("exchange_id"))
-    return rows.exclude(source=Exchange.Source.KNOWLEDGE).select_related("owner").order_by("timestamp", "pk")
+    # Correlated, so that only the jobs of unread exchanges are read, which an index has.
+    indexed = EmbeddingJob.objects.filter(
+        exchange=OuterRef("pk"), state=Job.State.DONE, generation=generations.active_generation()
+    )
+    rows = Exchange.objects.findable().filter(Exists(indexed), space_id=space_id, is_extracted=False)
+    rows = rows.exclude(source=Exchange.Source.KNOWLEDGE)
+    return rows.select_related("owner").order_by("timestamp", "pk")
 
 
 def is_due(space_id: uuid.UUID, now: datetime) -> bool:

@@ -13,7 +13,7 @@ from memory.models.exchanges import (
 )
 from memory.models.index import CachedEmbedding, Collection, EmbeddingJob, ErasureJob, IndexGeneration, Placement
 from memory.models.jobs import Job
-from memory.models.knowledge import ExtractedExchange, SpaceKnowledge, Statement, StatementConflict, Support
+from memory.models.knowledge import SpaceKnowledge, Statement, StatementConflict, Support
 from memory.models.operations import Operation, RetentionRule, Reveal
 from memory.models.spaces import Membership, MembershipChange, Space
 from memory.models.tuning import Calibration, Evaluation, Probe

@@ -80,6 +80,9 @@ class Exchange(models.Model):
         default=False,
         help_text="inactive because another version is shown: answers for which it was recalled still show it",
     )
+    is_extracted = models.BooleanField(
+        default=False, help_text="extraction has read it, or it is a statement; unset when it is to be read again"
+    )
     forgotten_at = models.DateTimeField(null=True)
     forgotten_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     forgotten_by_operation = models.ForeignKey(
@@ -98,6 +101,11 @@ class Exchange(models.Model):
             models.Index(fields=["space", "-timestamp"]),
             models.Index(fields=["space", "owner"], name="exchange_authors"),
             models.Index(fields=["forgotten_at"], condition=Q(erased_at=None), name="exchange_to_erase"),
+            models.Index(
+                fields=["space", "timestamp"],
+                condition=Q(is_extracted=False, forgotten_at=None),
+                name="exchange_unread",
+            ),
         ]
 
     def get_absolute_url(self) -> str:

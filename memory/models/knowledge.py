@@ -26,12 +26,6 @@ class SpaceKnowledge(Job):
         indexes = [models.Index(fields=["due_at"], condition=Q(is_on=True), name="extraction_due")]
 
 
-class ExtractedExchange(models.Model):
-    """An exchange that extraction has read; the row is deleted when it is to be read again."""
-
-    exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, primary_key=True, related_name="extracted")
-
-
 class Statement(models.Model):
     """One sentence of knowledge. Text, space, terms and vectors are those of its exchange, whose author said it first.
 
