@@ -38,7 +38,10 @@ class StatementImport:
         id = uuid.uuid5(self.person_id, f"Cato/statement/{part.id}")
         known = self._find_known(id, part)
         if known is not None:
-            return None if known.forgotten_at else self._note(part, known.pk)
+            if known.forgotten_at:
+                return None
+            self._note(part, known.pk)
+            return False
         new = self._checked(id, part)
         with transaction.atomic():
             added = memory.add_statements(self.space, [new], read=new.supports)
@@ -54,11 +57,10 @@ class StatementImport:
         rows = Exchange.objects.filter(pk__in=ids, source=Exchange.Source.KNOWLEDGE)
         return memory.in_spaces(rows, memory.readable_space_ids(self.person_id)).first()
 
-    def _note(self, part: ArchivedStatement, id: uuid.UUID) -> bool:
+    def _note(self, part: ArchivedStatement, id: uuid.UUID) -> None:
         self._present[part.id] = part, id
         for name in (part.successor, *part.conflicts):
             self._naming[name].append(part)
-        return False
 
     def _checked(self, id: uuid.UUID, part: ArchivedStatement) -> NewStatement:
         """Return the statement as it is stored. Raises InvalidInputError, and EmbeddingError."""
