@@ -203,6 +203,28 @@ def test_forged_relations_and_dates_leave_a_list_that_can_be_read(memory, person
     assert len(memory.statement_ids(spaces, memory.StatementFilter())) == 2
 
 
+def test_a_forged_relation_does_not_reach_statements_of_other_spaces(memory, person):
+    other = PersonFactory()
+    shared = statement(said(other, "The mast is 9 m high.", space=access.team_space()), text="The mast is 9 m high.")
+    former = statement(said(other, "The mast is 8 m high.", space=access.team_space()), text="The mast is 8 m high.")
+    memory.restore_state(former, State.SUPERSEDED, since=ago(days=1), by=None)
+    statement(said(person, "28 retries a day for each buoy."))
+    file = exported(person)
+    (genuine,) = statements_in(file)
+    own = genuine | {"id": "own", "contradicts": [str(shared.pk)]}
+    forgeries = [
+        genuine | {"id": str(shared.pk)},
+        genuine | {"id": str(former.pk), "superseded_by": "own"},
+        own,
+    ]
+
+    import_conversations(forged(file, *forgeries), person_id=other.pk)
+
+    assert Statement.objects.get(exchange__space=access.personal_space(other.pk)).state == State.CURRENT
+    states = Statement.objects.filter(pk__in=(shared.pk, former.pk)).values_list("state", "superseded_by")
+    assert sorted(states) == [(State.CURRENT, None), (State.SUPERSEDED, None)]
+
+
 def test_a_statement_that_was_forgotten_stays_forgotten(memory, person):
     other = PersonFactory()
     statement(said(person, "28 retries a day for each buoy."))

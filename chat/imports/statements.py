@@ -40,7 +40,9 @@ class StatementImport:
         if known is not None:
             if known.forgotten_at:
                 return None
-            self._note(part, known.pk)
+            # A file must not relate statements that other people read to those of this person.
+            if known.space_id == self.space.pk:
+                self._note(part, known.pk)
             return False
         new = self._checked(id, part)
         with transaction.atomic():

@@ -11,6 +11,9 @@ from datetime import datetime
 
 from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, rows_in, text_in
 
+# Of one statement; in a forged file, all could contradict each other.
+_MAX_CONFLICTS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class ArchivedDocument:
@@ -204,7 +207,7 @@ def read_statement(item: Fields) -> ArchivedStatement:
         state_since=moment_in(item.get("state_since")),
         was_decided=item.get("is_decided_by_person") is True,
         successor=name_in(item.get("superseded_by")),
-        conflicts=tuple(map(name_in, conflicts)) if isinstance(conflicts, list) else (),
+        conflicts=tuple(map(name_in, conflicts[:_MAX_CONFLICTS])) if isinstance(conflicts, list) else (),
         confirmed_at=moment_in(item.get("confirmed_at")),
         was_confirmed=item.get("is_confirmed_by_person") is True,
         sources=tuple((_source(row), text_in(row.get("quote"))) for row in rows_in(item.get("sources"))),
