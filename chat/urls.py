@@ -95,6 +95,7 @@ urlpatterns = [
     ),
     path("knowledge", knowledge.knowledge, name="knowledge"),
     path("knowledge/extraction", extraction_settings.extraction, name="extraction"),
+    path("knowledge/extraction/progress", extraction_settings.progress, name="extraction_progress"),
     path("knowledge/extraction/<uuid:space_id>", extraction_settings.set_extraction, name="set_extraction"),
     path("knowledge/export", knowledge.export, name="export_knowledge"),
     path("knowledge/<uuid:statement_id>/recalled", recalled_statements.recalled_statement, name="recalled_statement"),

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from chat.llm import endpoint as model_endpoint
 from memory.knowledge import decisions
-from memory.models import Exchange, RecallLogEntry, Statement
+from memory.models import Exchange, RecallLogEntry, SpaceKnowledge, Statement
 from memory.spaces import access
 from tests.factories import (
     AdministratorFactory,
     PersonFactory,
+    ago,
     exchange,
     group,
     signed_in,
@@ -360,3 +362,61 @@ def test_extraction_is_paused_limited_and_switched_off(memory, person):
     assert "Paused" in page_of(client, "/extraction")
     client.post(change, {"action": "off"})
     assert "Extraction is off" in page_of(client)
+
+
+def reading(memory: Any, person: Any, **fields: Any) -> SpaceKnowledge:
+    """Let one of four exchanges of the person's space be left to read, with the model "fake"."""
+    model_endpoint.save(base_url="http://127.0.0.1:1", api_key="x", model="fake")
+    own = access.personal_space(person.id)
+    said(person, "From now on 28 retries.", own)
+    memory.index_pending()
+    return SpaceKnowledge.objects.create(space=own, is_on=True, due_at=ago(), backlog=4, **fields)
+
+
+def test_the_page_shows_how_far_extraction_is(memory, person, monkeypatch):
+    reading(memory, person)
+    monkeypatch.setattr("chat.rows.extraction.estimate_remaining", lambda queue, waiting: waiting * 150)
+    client = signed_in(person)
+
+    for address in ("/knowledge", "/knowledge/extraction/progress"):
+        page = client.get(address).content.decode()
+        assert "Only you: Extracting from 1 exchange, about 3 minutes left" in page
+        assert 'class="progress-bar__value" width="15"' in page
+        assert 'hx-trigger="every 5s"' in page
+        assert "fake · 0 of 500,000 tokens today" in page
+
+    client.post(f"/knowledge/extraction/{access.personal_space(person.id).pk}?from=knowledge", {"action": "pause"})
+    page = page_of(client)
+    assert "Only you: Paused" in page
+    assert "Resume" in page
+
+
+def test_a_failed_extraction_says_when_and_with_which_model_and_is_tried_again_at_once(memory, person):
+    row = reading(memory, person, error="The model endpoint does not respond.", failed_at=ago(), failures=3)
+    client = signed_in(person)
+    page = page_of(client)
+    assert "1 exchange is not read yet" in page
+    assert re.search(r"Failed: fake, .* UTC\s*. The model endpoint does not respond. Retry", page)
+
+    answer = client.post(f"/knowledge/extraction/{row.space_id}?from=knowledge", {"action": "retry"})
+
+    assert answer["Location"] == "/knowledge"
+    row.refresh_from_db()
+    assert (row.error, row.failures, row.is_on, row.is_paused) == ("", 0, True, False)
+    page = page_of(client)
+    assert "It is tried again now." in page
+    assert "Failed" not in page
+
+
+def test_only_who_may_set_extraction_sees_its_model_and_tokens(memory, person):
+    model_endpoint.save(base_url="http://127.0.0.1:1", api_key="x", model="fake")
+    said(person, "From now on 28 retries.")
+    memory.index_pending()
+    SpaceKnowledge.objects.create(space=access.team_space(), is_on=True, due_at=ago(), error="No.", failed_at=ago())
+
+    page = page_of(signed_in(person))
+
+    assert "Failed: fake" in page
+    assert "tokens today" not in page
+    assert "Retry" not in page
+    assert "Retry" in page_of(signed_in(AdministratorFactory()))

@@ -176,6 +176,7 @@ def test_a_failure_of_the_model_changes_nothing_and_is_retried_after_growing_del
     first = run(memory)
     assert (states(), unread(), len(model.requests(KEY))) == ({}, 1, requests)
     assert reason in first.error
+    assert minutes_until(first.failed_at) == 0
     assert (first.state, first.locked_until, minutes_until(first.due_at)) == (Job.State.PENDING, None, 1)
     second = run(memory)
     assert (second.failures, minutes_until(second.due_at)) == (2, 2)
@@ -241,6 +242,19 @@ def test_the_budget_of_a_day_ends_the_run_until_the_next_day(memory, model, pers
     SpaceKnowledge.objects.update(tokens_used_on=today - timedelta(days=1))
     assert run(memory).tokens_used < 2 * row.tokens_used
     assert unread() == 0
+
+
+def test_the_backlog_counts_from_when_nothing_was_left(memory, model, person, each_alone):
+    said(person)
+    said(person, "Lunch is at noon.")
+    switch_on(daily_tokens=100)
+    assert (run(memory).backlog, unread()) == (2, 1)
+
+    SpaceKnowledge.objects.update(daily_tokens=1_000_000)
+    assert (run(memory).backlog, unread()) == (0, 0)
+    said(person, "The lid has six screws.")
+    model.script(KEY, mode="error-500")
+    assert (run(memory).backlog, unread()) == (1, 1)
 
 
 def test_tokens_are_estimated_if_the_endpoint_does_not_tell(memory, model, person):

@@ -144,6 +144,7 @@ ROUTES: dict[str, RouteAccess] = {
     "knowledge": RouteAccess(),
     "export_knowledge": RouteAccess(),
     "extraction": RouteAccess(),
+    "extraction_progress": RouteAccess(),
     "set_extraction": RouteAccess(methods=POST, names=("space_id",), data={"action": "on"}),
     "recalled_statement": RouteAccess(methods=("get", "post"), names=("statement_id",), data={"action": "confirm"}),
     "statement_answers": RouteAccess(names=("statement_id",)),

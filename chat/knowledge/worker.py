@@ -98,8 +98,9 @@ class ExtractionRun:
         try:
             endpoint = endpoints.current()
             if endpoint is None or not settings.CATO.vector_store.enabled or not self._is_due():
-                self._lease.release(due_at=timezone.now() + _INTERVAL, failures=0)
+                self._lease.release(due_at=timezone.now() + _INTERVAL, failures=0, backlog=self._backlog())
                 return
+            self._lease.update(backlog=self._backlog())
             due_at = self._extract_clusters(endpoint)
             if self._unusable:
                 reason = _("The model's reply for some messages could not be used. They are read again later.")
@@ -123,6 +124,10 @@ class ExtractionRun:
 
     def _is_due(self) -> bool:
         return memory.has_unread_exchanges(self._knowledge.space_id, timezone.now())
+
+    def _backlog(self) -> int:
+        unread = memory.unread_exchanges(self._knowledge.space_id).count()
+        return max(unread, self._knowledge.backlog) if unread else 0
 
     def _extract_clusters(self, endpoint: ModelEndpoint) -> datetime:
         """Extract one batch of clusters; return when the space is to be looked at again."""
@@ -193,4 +198,5 @@ class ExtractionRun:
         """Store the error; the delay doubles with each run that read nothing. Raises LeaseLostError."""
         failures = 1 if self._read else min(self._knowledge.failures + 1, 30)
         delay = min(_INTERVAL * 2 ** (failures - 1), max_delay)
-        self._lease.release(due_at=timezone.now() + delay, failures=failures, error=error[:300])
+        now = timezone.now()
+        self._lease.release(due_at=now + delay, failures=failures, error=error[:300], failed_at=now)

@@ -21,6 +21,7 @@ _CHANGES: dict[str, dict[str, bool]] = {
     "pause": {"is_paused": True},
     "resume": {"is_paused": False},
     "save": {},
+    "retry": {},
 }
 
 
@@ -31,11 +32,27 @@ def extraction(request: PageRequest) -> HttpResponse:
     return render(request, "chat/extraction_settings.html", context)
 
 
+@require_GET
+def progress(request: PageRequest) -> HttpResponse:
+    """Return how far extraction is, as a part of the page of statements."""
+    return render(request, "chat/_extraction_progress.html", progress_context(request.user.pk))
+
+
+def progress_context(person_id: uuid.UUID) -> dict[str, object]:
+    """Return what `chat/_extraction_progress.html` needs."""
+    rows = [row for row in extraction_rows(person_id) if row.is_on]
+    return {"extraction": rows, "is_reading": any(row.is_reading for row in rows)}
+
+
 @require_POST
 def set_extraction(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
-    """Switch extraction on or off, pause it, or save its model and daily budget."""
+    """Switch extraction on or off, pause it, save its model and daily budget, or try again at once what failed.
+
+    `from=knowledge` returns to the page of statements.
+    """
     space = memory.get_space(request.user.pk, space_id)
-    changes = _CHANGES.get(request.POST.get("action", ""))
+    action = request.POST.get("action", "")
+    changes = _CHANGES.get(action)
     try:
         if changes is None:
             raise InvalidInputError(_("Choose what to do."))
@@ -49,8 +66,8 @@ def set_extraction(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     except InvalidInputError as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, _("Saved."))
-    return redirect("extraction")
+        messages.success(request, _("It is tried again now.") if action == "retry" else _("Saved."))
+    return redirect("knowledge" if request.GET.get("from") == "knowledge" else "extraction")
 
 
 def _parse_tokens(text: str | None) -> int | None:

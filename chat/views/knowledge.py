@@ -19,8 +19,8 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from chat import access, services
-from chat.rows.extraction import extraction_rows, running_rows
 from chat.rows.knowledge import StatementRow, TopicRow, answers_row, statement_rows, topic_rows
+from chat.views.extraction_settings import progress_context
 from memory import api as memory
 from memory.api import (
     InvalidInputError,
@@ -83,8 +83,7 @@ def knowledge(request: PageRequest) -> HttpResponse:
         "is_filtered": replace(wanted, order="topic") != StatementFilter(),
         "query": request.GET.urlencode(),
         "at": at,
-        "extraction": running_rows(extraction_rows(request.user.pk)),
-    }
+    } | progress_context(request.user.pk)
     return render(request, "chat/knowledge.html", context)
 
 

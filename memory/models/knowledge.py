@@ -21,6 +21,10 @@ class SpaceKnowledge(Job):
     daily_tokens = models.PositiveIntegerField(default=500_000)
     tokens_used = models.PositiveIntegerField(default=0)
     tokens_used_on = models.DateField(null=True)
+    backlog = models.PositiveIntegerField(
+        default=0, help_text="the most exchanges that were unread at the beginning of a run since none was"
+    )
+    failed_at = models.DateTimeField(null=True, help_text="when a run failed last; `error` is empty once another began")
 
     class Meta:
         indexes = [models.Index(fields=["due_at"], condition=Q(is_on=True), name="extraction_due")]
