@@ -7,6 +7,7 @@ other sentences hide an instruction.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from memory.documents.chunking.sentences import sentences
 from memory.embeddings.base import Vectors
 from memory.index import generations
 from memory.retrieval import probes
+from memory.retrieval.neutralising import as_it_looks
 from memory.retrieval.query_embedding import embed_each_async
 from memory.retrieval.types import Query
 
@@ -34,6 +36,10 @@ class _Levels:
 # message of several sentences has as many chances to be mistaken, so more is needed unless the whole is one as well.
 OF_MESSAGE = _Levels(recognised=0.4, suggested=0.25)
 OF_SENTENCE = _Levels(recognised=0.7, suggested=0.5)
+# A statement never is an instruction. So one that might be costs little, and one that is overlooked costs more.
+_OF_OTHERS = 0.2
+_QUOTATION = re.compile(r"[\"“”„«‹][^\"“”«»›]*[\"“”»›]")
+_CLAUSE_END = re.compile(r"[,;:，、；：]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +66,28 @@ def detect_async(message: str, query: Query) -> Callable[[], DetectedInstruction
 
 
 def are_instructions(texts: Sequence[str]) -> list[bool]:
-    """Return for each sentence whether it says how answers should be from now on. Raises EmbeddingError."""
-    if not texts:
-        return []
+    """Return for each text whether a part of it might tell an assistant what to do. Raises EmbeddingError.
+
+    A question or a quotation hides the instruction beside it, so sentences and clauses are read by themselves.
+    """
+    parts = [(number, part) for number, text in enumerate(texts) for part in _parts(text)]
+    if not parts:
+        return [False] * len(texts)
     generation = generations.active_generation()
-    vectors = generations.embedder_for(generation).embed_documents(texts)
+    vectors = generations.embedder_for(generation).embed_documents([part for _number, part in parts])
     values = probes.read_document_trait(probes.STANDING_INSTRUCTION, vectors, generation.provider, generation.model)
-    return [value >= OF_SENTENCE.recognised for value in values] if values else [False] * len(texts)
+    if values is None:
+        return [False] * len(texts)
+    found = {number for (number, _part), value in zip(parts, values, strict=True) if value >= _OF_OTHERS}
+    return [number in found for number in range(len(texts))]
+
+
+def _parts(text: str) -> list[str]:
+    """Return the sentences of a text, with and without its quotations, and the clauses of the latter, as they look."""
+    text = as_it_looks(text)
+    bare = _split(_QUOTATION.sub(" ", text))
+    clauses = [clause.strip() for sentence in bare for clause in _CLAUSE_END.split(sentence)]
+    return list(dict.fromkeys(part for part in (*_split(text), *bare, *clauses) if part))
 
 
 def _split(message: str) -> list[str]:
