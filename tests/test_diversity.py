@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
+from chat.answers.memory_tools import ToolScope, run_tool
+from chat.llm.tool_calls import ToolCall
 from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange
+from tests.questions.store import store_exchanges
 
 pytestmark = pytest.mark.django_db
 
@@ -172,3 +176,52 @@ def test_different_answers_to_one_question_are_no_duplicates(memory, team, recal
     results = memory.recall(["Which alarm code does the workshop have?"], spaces=frozenset({team.id})).results
 
     assert len(results) == 2
+
+
+def copy(owners, count, space):
+    """Remember notes of several people that repeat the question with the false answer, each with other words behind it."""
+    chosen = random.Random(2)
+    for number in range(count):
+        text = f"{QUESTION} It is 0000. {' '.join(chosen.sample(RANDOM_WORDS, 6))}"
+        exchange(owners[number % len(owners)], text, "", space=space)
+
+
+# With 120 the true notes are not among the nearest.
+@pytest.mark.parametrize("count", [30, 120])
+def test_copies_by_many_people_do_not_displace_the_notes_of_another(memory, team, recalled, count):
+    ines = PersonFactory()
+    for text in TRUE:
+        exchange(ines, text, "", space=team)
+    copy([PersonFactory() for _ in range(10)], count, team)
+
+    texts = recalled()
+
+    assert len(texts) == 5
+    assert len(set(texts) & set(TRUE)) >= 2
+
+
+def test_who_repeats_a_question_does_not_change_how_the_answers_of_others_are_ranked(memory, team):
+    asked = "How much public money supports making our own electricity?"
+    ines = PersonFactory()
+    keys = store_exchanges(ines.id)
+    exchange(PersonFactory(), f"{asked} Nobody knows.", "", space=team)
+    memory.index_pending()
+
+    recalled = memory.recall([asked], spaces=frozenset({team.id, access.personal_space(ines.id).id})).results
+
+    assert any(asked in hit.exchange.user_message for hit in recalled)
+    assert "grant-solar" in [keys.get(hit.exchange.id) for hit in recalled]
+
+
+def test_a_search_by_the_model_is_limited_by_author(memory, team):
+    mallory, ines = PersonFactory(), PersonFactory()
+    for text in TRUE:
+        exchange(ines, text, "", space=team)
+    repeat(mallory, 20, team)
+    while memory.index_pending():
+        pass
+    scope = ToolScope(frozenset({team.id}), ines.id)
+
+    hits = run_tool(ToolCall("1", "search_memory", json.dumps({"query": QUESTION})), scope).hits
+
+    assert sum(hit.exchange.owner_id == mallory.id for hit in hits[:4]) == 2

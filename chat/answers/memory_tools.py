@@ -119,6 +119,7 @@ def _search(arguments: SearchArguments, scope: ToolScope) -> ToolFindings:
         filters=all_of(scope.filters, condition),
         exclude=scope.exclude,
         person_id=scope.person_id,
+        limits_sources=True,
     )
     hits = [hit for hit in results.results if memory.is_relevant(hit, arguments.query)]
     # That a hit would not be recalled by itself says nothing to those who read why it was found.

@@ -6,9 +6,10 @@ Uses raw SQL and hexadecimal ids. Building model instances would take longer tha
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from django.db import connection
 
@@ -94,18 +95,20 @@ class CandidateLoader:
                     )
 
 
-def spaces_with_other_authors(spaces: SpaceIds, author_id: uuid.UUID) -> SpaceIds:
+def spaces_with_other_authors(spaces: SpaceIds, author_ids: Iterable[uuid.UUID]) -> SpaceIds:
     """Return those of `spaces` that contain exchanges of other authors."""
-    return frozenset(space for space in spaces if _has_other_authors(space, author_id))
+    return frozenset(space for space in spaces if _has_other_authors(space, sorted(author_ids)))
 
 
-def _has_other_authors(space_id: uuid.UUID, author_id: uuid.UUID) -> bool:
-    """Return True if the space contains an exchange of another author.
+def _has_other_authors(space_id: uuid.UUID, author_ids: Sequence[uuid.UUID]) -> bool:
+    """Return True if the space contains an exchange of another author than these, whose ids ascend.
 
-    Two range queries (owner id below and above) can both use the index on space and owner.
+    Range queries (below, between and above these ids) can use the index on space and owner.
     """
     rows = Exchange.objects.filter(space_id=space_id)
-    return rows.filter(owner_id__lt=author_id).exists() or rows.filter(owner_id__gt=author_id).exists()
+    between = (rows.filter(owner_id__gt=low, owner_id__lt=high) for low, high in pairwise(author_ids))
+    outside = (rows.filter(owner_id__lt=author_ids[0]), rows.filter(owner_id__gt=author_ids[-1]))
+    return any(part.exists() for part in (*outside, *between))
 
 
 def filter_ids(ids: Iterable[str], filters: Filter) -> set[str]:

@@ -35,8 +35,10 @@ LEXICAL_CANDIDATES = 40
 NEAREST = 150
 # Fetch up to this many extra hits to replace excluded ones. The gate needs the 60 nearest.
 _MAX_REPLACED = 70
-# If fewer than this many of the nearest are by other authors, query for other authors separately.
+# If fewer than this many of the nearest are by other authors, query for other authors separately. So many authors are
+# left out if they repeat the question, which then has at least this share of its terms in nearly all of the nearest.
 _MIN_BY_OTHER_AUTHORS = 15
+_MAX_REPEATING_AUTHORS, _REPEATED_SHARE = 20, 0.8
 # Compute exact similarities when at most this many exchanges can match a filter.
 MAX_EXACT = 200
 
@@ -132,7 +134,7 @@ def gather_candidates(query: Query) -> CandidatePool:
         similar, is_lexical_only = _vector_hits(query, search)
         candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
     if query.limits_sources and len(similar) > vector_count:
-        by_others = _nearest_by_other_authors(query, candidates)
+        by_others = _nearest_by_other_authors(query, candidates, lexical_query)
         if by_others:
             similar = similar | by_others
             lexical_ids = lexical_ids | _drop_excluded(query, by_others)
@@ -158,29 +160,50 @@ def _filtered_vector_hits(query: Query, filters: Filter, count: int, unfiltered:
     return unfiltered if where is None else nearest(query, count, where)
 
 
-def _nearest_by_other_authors(query: Query, candidates: Sequence[Candidate]) -> SimilarityById:
+def _nearest_by_other_authors(
+    query: Query, candidates: Sequence[Candidate], lexical_query: LexicalQuery
+) -> SimilarityById:
     """Return the nearest exchanges of other authors if one author dominates `candidates`; otherwise nothing.
 
-    An author dominates if nearly all candidates are theirs and even the last one is relevant by itself. Only spaces
-    that contain other authors are queried.
+    An author dominates if nearly all candidates are theirs and even the last one is relevant by itself. Several authors
+    do if nearly all candidates repeat the question, too. Only spaces that contain other authors are queried.
     """
     found = [c for c in candidates if c.similarity is not None]
-    authors = Counter(c.owner_id for c in found)
-    (author, count), *_ = authors.most_common(1) or [("", 0)]
-    if not count or len(found) - count >= _MIN_BY_OTHER_AUTHORS:
+    authors = _dominating_authors(found)
+    if not authors or (len(authors) > 1 and not _repeat_question(found, lexical_query)):
         return {}
     last = sorted((c.similarity or 0.0 for c in found), reverse=True)[:VECTOR_CANDIDATES][-1]
     if last < level_of(query.generation.provider, query.generation.model).similarity:
         return {}
-    spaces = spaces_with_other_authors(query.spaces, uuid.UUID(author))
-    not_by_author: dict[str, Any] = {"owner": {"$ne": str(uuid.UUID(author))}}
+    spaces = spaces_with_other_authors(query.spaces, authors)
+    not_by_authors: dict[str, Any] = {"owner": {"$nin": [str(author) for author in authors]}}
     filter_of_query = to_chroma(query.filters) if query.filters is not None else None
-    where = {"$and": [filter_of_query, not_by_author]} if filter_of_query else not_by_author
+    where = {"$and": [filter_of_query, not_by_authors]} if filter_of_query else not_by_authors
     try:
         return nearest(replace(query, spaces=spaces), 2 * _MIN_BY_OTHER_AUTHORS, where) if spaces else {}
     except VectorStoreUnavailableError as error:
         log.warning("the vector store could not be searched for other authors: %s", error)
         return {}
+
+
+def _dominating_authors(candidates: Sequence[Candidate]) -> list[uuid.UUID]:
+    """Return the fewest authors who have nearly all candidates; [] if these are too many."""
+    others, authors = len(candidates), []
+    for author, count in Counter(candidate.owner_id for candidate in candidates).most_common(_MAX_REPEATING_AUTHORS):
+        authors.append(uuid.UUID(author))
+        others -= count
+        if others < _MIN_BY_OTHER_AUTHORS:
+            return authors
+    return []
+
+
+def _repeat_question(candidates: Sequence[Candidate], lexical_query: LexicalQuery) -> bool:
+    """Return whether nearly all candidates have nearly all terms of the query, by their weight."""
+    terms = lexical_query.terms
+    idfs = np.array([query_term.idf for query_term in terms])
+    contains = bm25.term_frequencies(terms, [candidate.terms for candidate in candidates]) > 0
+    repeating = int((contains @ idfs >= _REPEATED_SHARE * idfs.sum()).sum()) if terms else 0
+    return len(candidates) - repeating < _MIN_BY_OTHER_AUTHORS
 
 
 def _vector_hits(query: Query, search: Callable[[], SimilarityById]) -> tuple[SimilarityById, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from memory.retrieval.candidates import Candidate
 
@@ -46,13 +46,16 @@ def deduplicate(ranked: Iterable[Candidate], limit: int) -> list[Candidate]:
     return kept
 
 
-def spread(ranked: Sequence[Candidate], limit: int, *, passes: Callable[[Candidate], bool]) -> list[Candidate]:
-    """Deduplicate, and keep at most two of five consecutive candidates per author or document.
+def spread(
+    ranked: Sequence[Candidate], limit: int, *, passes: Callable[[Candidate], bool], copies: Mapping[str, str]
+) -> list[Candidate]:
+    """Deduplicate, and keep at most two of five consecutive candidates per author, document or text that was copied.
 
-    Returns at most `limit` candidates. More of one source follow only if no other candidate passes the gate.
+    `copies` has, by the id of a candidate, the id of the one that it is a copy of. Returns at most `limit` candidates.
+    More of one source follow only if no other candidate passes the gate.
     """
     remaining = list(ranked)
-    sources = {c.id: {source for source in (c.owner_id, c.document) if source} for c in remaining}
+    sources = {c.id: {source for source in (c.owner_id, c.document, copies.get(c.id)) if source} for c in remaining}
     kept: list[Candidate] = []
     counts: Counter[str] = Counter()
     while remaining and len(kept) < limit:

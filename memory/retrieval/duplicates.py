@@ -1,4 +1,4 @@
-"""Near-duplicates: exchanges whose messages and whose whole texts have nearly the same vectors."""
+"""Near-duplicates, whose messages and whole texts have nearly the same vectors, and copies, which repeat the question."""
 
 from __future__ import annotations
 
@@ -34,6 +34,26 @@ def without_near_duplicates(
         if own is None or not any((_cosines(own, other) >= level.duplicate).all() for other in similar):
             kept.append(candidate)
     return kept
+
+
+def find_copies(ranked: Sequence[Candidate], vectors: Mapping[str, TextVectors], level: Level) -> dict[str, str]:
+    """Return for each candidate that repeats the question the id of the best one that it is a copy of, or its own.
+
+    Copies have nearly all words of the question, and are as similar as messages on one subject. Several people who store
+    them, each with small changes, would otherwise fill all places. Copies by one author are limited as that author's.
+    """
+    best: list[Candidate] = []
+    copies: dict[str, str] = {}
+    for candidate in ranked:
+        own = vectors.get(candidate.id)
+        if own is None:
+            continue
+        similar = (other for other in best if float(own.whole @ vectors[other.id].whole) >= level.same_subject)
+        original = next(similar, candidate)
+        copies[candidate.id] = original.id
+        if original is candidate:
+            best.append(candidate)
+    return copies
 
 
 def _cosines(one: TextVectors, other: TextVectors) -> NDArray[np.float32]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from memory.lexical import bm25, expected
 from memory.lexical.bm25 import QueryTerm
 from memory.retrieval.candidates import Candidate, CandidatePool
+from memory.retrieval.gate import REPEATED_QUESTION
 from memory.retrieval.levels import shipped_level
 
 # Tuned on conversations between people, on long conversations with an assistant, and on work exchanges in four
@@ -63,12 +64,17 @@ def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
     predecessors, successors = _neighbour_positions(pool)
     lengths = np.array([row.terms.count(" ") + 1 for row in pool.rows], dtype=np.float64)
     own_scores = _own_lexical_scores(pool, lengths)
-    shares_terms = _ramp(own_scores.max(), _PARAPHRASE_SCORE, _SHARED_TERMS_SCORE)
+    best_scores = _best_for_authors(pool, own_scores)
+    shares_terms = _ramp(best_scores, _PARAPHRASE_SCORE, _SHARED_TERMS_SCORE)
     vector_scores = _vector_scores(pool, predecessors, successors, lengths, shares_terms)
     lexical_scores = _lexical_scores(pool, predecessors, successors, lengths, own_scores)
+    if pool.similarity_by_id:  # without vectors the lexical score is not scaled down
+        lexical_scores = (
+            lexical_scores * _ramp(best_scores, _CHANCE_LEXICAL_SCORE, _FULL_LEXICAL_SCORE)[: len(own_scores)]
+        )
     lexical = _TERM_WEIGHT * lexical_scores + _PROXIMITY_WEIGHT * _proximities(pool)
     scores = 2 * (1 - lexical_weight) * vector_scores + 2 * lexical_weight * lexical + _priors(pool)
-    scores += 2 * lexical_weight * _RARE_WORD_BOOST * _rarest_matches(pool)
+    scores += 2 * lexical_weight * _RARE_WORD_BOOST * _rarest_matches(pool, own_scores)
     for candidate, score, lexical_score in zip(pool.candidates, scores, lexical_scores, strict=True):
         candidate.score = float(score) + _PIN_BOOST * candidate.is_pinned
         candidate.lexical_score = float(lexical_score)
@@ -87,9 +93,22 @@ def _neighbour_positions(pool: CandidatePool) -> tuple[Positions, Positions]:
     return np.array(predecessors), np.array(successors)
 
 
-def _ramp(value: float, low: float, high: float) -> float:
+def _best_for_authors(pool: CandidatePool, own_scores: bm25.Numbers) -> bm25.Numbers:
+    """Return for each of `pool.rows` the best lexical score among the candidates that count for its author.
+
+    These are all but those of others that repeat the question. Somebody who stores questions with false answers would
+    otherwise decide that everybody's answers are compared by the terms of the question.
+    """
+    best = float(own_scores[own_scores < REPEATED_QUESTION].max(initial=0.0))
+    of_author: dict[str, float] = {}
+    for candidate, score in zip(pool.candidates, own_scores, strict=True):
+        of_author[candidate.owner_id] = max(of_author.get(candidate.owner_id, best), float(score))
+    return np.array([of_author.get(row.owner_id, best) for row in pool.rows])
+
+
+def _ramp(values: bm25.Numbers, low: float, high: float) -> bm25.Numbers:
     """Return 0 up to `low`, 1 from `high` on, and a value in proportion between them."""
-    return float(np.clip((value - low) / (high - low), 0.0, 1.0))
+    return np.clip((values - low) / (high - low), 0.0, 1.0)
 
 
 def _vector_scores(
@@ -97,17 +116,17 @@ def _vector_scores(
     predecessors: Positions,
     successors: Positions,
     lengths: bm25.Numbers,
-    shares_terms: float,
+    shares_terms: bm25.Numbers,
 ) -> bm25.Numbers:
     """Return each candidate's similarity, mixed with its neighbours'.
 
-    `shares_terms`, from 0 to 1, is how clearly the query shares rare terms with a candidate. A paraphrase (0) is only
+    `shares_terms`, from 0 to 1, is how clearly the query shares rare terms with a candidate, for each of `pool.rows`. A paraphrase (0) is only
     compared with messages: vectors of answers and of whole exchanges, and neighbours, bring in other subjects. A query
     that shares terms is compared with everything, because the other vectors then say which of the matches is meant.
     """
     similarities = shares_terms * _best_similarities(pool) + (1 - shares_terms) * _message_similarities(pool)
     own = similarities[: len(pool.candidates)]
-    context_share = shares_terms * np.minimum(1.0, _SHORT_EXCHANGE / lengths[: len(own)])
+    context_share = shares_terms[: len(own)] * np.minimum(1.0, _SHORT_EXCHANGE / lengths[: len(own)])
     mixed: bm25.Numbers = own + context_share * (
         _PREDECESSOR_SHARE * (similarities[predecessors] - own) + _SUCCESSOR_SHARE * (similarities[successors] - own)
     )
@@ -178,9 +197,7 @@ def _lexical_scores(
         (1 - _NEIGHBOURHOOD_SHARE) * own_scores + _NEIGHBOURHOOD_SHARE * joint_scores,
         own_scores,
     )
-    if not pool.similarity_by_id:  # without vectors the lexical score is not scaled down
-        return scores
-    return scores * _ramp(own_scores.max(), _CHANCE_LEXICAL_SCORE, _FULL_LEXICAL_SCORE)
+    return scores
 
 
 def _priors(pool: CandidatePool) -> bm25.Numbers:
@@ -207,10 +224,16 @@ def _proximities(pool: CandidatePool) -> bm25.Numbers:
     )
 
 
-def _rarest_matches(pool: CandidatePool) -> bm25.Numbers:
-    """Return for each candidate the rarity, from 0 to 1, of the rarest query term that it has and few others have."""
+def _rarest_matches(pool: CandidatePool, own_scores: bm25.Numbers) -> bm25.Numbers:
+    """Return for each candidate the rarity, from 0 to 1, of the rarest query term that it has and few others have.
+
+    Candidates of other authors that repeat the question do not count.
+    """
     contains = pool.term_frequencies[: len(pool.candidates)] > 0
-    decisive = pool.rarities * (contains.sum(axis=0) <= _MAX_RARE)
+    repeats = own_scores >= REPEATED_QUESTION
+    authors, author_of = np.unique([candidate.owner_id for candidate in pool.candidates], return_inverse=True)
+    counts = [contains[~repeats | (author_of == author)].sum(axis=0) for author in range(len(authors))]
+    decisive = pool.rarities * (np.array(counts)[author_of] <= _MAX_RARE)
     result: bm25.Numbers = (contains * decisive).max(axis=1, initial=0.0)
     return result
 

@@ -44,7 +44,7 @@ _MIN_SIMILARITY_SHARE = 0.65
 # Results below this share of the best score are not recalled: they are beside the point. At .6 answers begin to be lost.
 _MIN_SCORE_SHARE = 0.55
 # Lexical score from which an exchange has nearly all words of the query.
-_REPEATED_QUESTION = 0.65
+REPEATED_QUESTION = 0.65
 # Minimum lexical score, from 0 to 1, if the message has no vector or its model no probes.
 _MIN_LEXICAL_SCORE = 0.4
 
@@ -85,12 +85,17 @@ def without_tail(
     in the same document. The same question, asked before, is no measure: it may have no answer.
     """
     passing = [candidate for candidate in candidates if not is_below(candidate)]
-    best = max((c.score for c in passing if c.lexical_score < _REPEATED_QUESTION), default=0.0)
+    best = max((c.score for c in passing if not repeats_question(c)), default=0.0)
     remaining = [c for c in passing if c.is_pinned or c.score >= _MIN_SCORE_SHARE * best]
     documents = {c.document for c in remaining if c.document}
     kept = {c.id for c in (*remaining, *(c for c in passing if c.document in documents))}
     kept |= {id.hex for c in remaining for id in related.get(c.id, ())}
     return lambda candidate: is_below(candidate) or candidate.id not in kept
+
+
+def repeats_question(candidate: Candidate) -> bool:
+    """Return True if the exchange has nearly all words of the query, as the same question has that was asked before."""
+    return candidate.lexical_score >= REPEATED_QUESTION
 
 
 def is_follow_up(traits: MessageTraits | None) -> bool:

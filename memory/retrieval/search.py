@@ -174,10 +174,12 @@ def search(
     filters: Filter | None = None,
     exclude: frozenset[uuid.UUID] = frozenset(),
     person_id: uuid.UUID | None = None,
+    limits_sources: bool = False,
 ) -> SearchResults:
     """Return the `count` best hits for `text` in `spaces`; hits below the gate are included and marked.
 
-    Exchanges in `exclude` are left out, and those that `person_id` marked as not relevant.
+    Exchanges in `exclude` are left out, and those that `person_id` marked as not relevant. With `limits_sources`, the
+    share of one author or document is limited as in a recall.
 
     If the index does not answer, only terms are searched, the note says so and no hit has a similarity. Otherwise only
     lexical hits that are not among the nearest have no similarity. Raises InvalidInputError and
@@ -195,7 +197,9 @@ def search(
     if not spaces:
         return SearchResults()
     options = RecallOptions(spaces=spaces, filters=filters, exclude=exclude, person_id=person_id)
-    query = _build_query([text], options, limit=count)
+    # Near-duplicates among the best are dropped after the limit.
+    limit = 3 * count if limits_sources else count
+    query = _build_query([text], options, limit=limit, limits_sources=limits_sources)
     ranking = _rank(query, settings.CATO.vector_store.retrieval_strategy)
     ranked = ranking.results
     if min_similarity is not None:

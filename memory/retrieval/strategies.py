@@ -18,10 +18,10 @@ from memory.retrieval import rerank
 from memory.retrieval.candidates import Candidate, CandidatePool, gather_candidates
 from memory.retrieval.dates import DateRange, boost_date_range, parse_date_range
 from memory.retrieval.diversity import deduplicate, mmr, spread
-from memory.retrieval.duplicates import without_near_duplicates
+from memory.retrieval.duplicates import find_copies, without_near_duplicates
 from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
-from memory.retrieval.gate import relevance_filter, without_tail
+from memory.retrieval.gate import relevance_filter, repeats_question, without_tail
 from memory.retrieval.levels import shipped_level
 from memory.retrieval.statement_hits import with_statements
 from memory.retrieval.subjects import related_messages
@@ -115,7 +115,18 @@ def _diversify(ranked: _RankedPool, limit: int) -> list[Candidate]:
         return ranked.order[:limit]
     if not query.limits_sources:
         return deduplicate(ranked.order, limit)
-    return spread(ranked.order, limit, passes=lambda candidate: not ranked.is_below(candidate))
+    return spread(
+        ranked.order, limit, passes=lambda candidate: not ranked.is_below(candidate), copies=_find_copies(ranked)
+    )
+
+
+def _find_copies(ranked: _RankedPool) -> dict[str, str]:
+    """Return which candidates are copies of others, if those that repeat the question could take more than their share."""
+    repeating = [c for c in ranked.order if repeats_question(c) and not ranked.is_below(c)]
+    if len({candidate.owner_id for candidate in repeating}) < 2 or ranked.pool.is_lexical_only:
+        return {}
+    level = shipped_level(ranked.pool.query.generation.model)
+    return find_copies(repeating, load_text_vectors(repeating, ranked.pool), level)
 
 
 def _compare(ranked: _RankedPool, order: list[Candidate]) -> tuple[list[Candidate], dict[str, frozenset[uuid.UUID]]]:
