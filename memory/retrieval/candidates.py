@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory.errors import VectorStoreUnavailableError
 from memory.filters import Filter, to_chroma, without_phrases
@@ -36,9 +37,11 @@ NEAREST = 150
 # Fetch up to this many extra hits to replace excluded ones. The gate needs the 60 nearest.
 _MAX_REPLACED = 70
 # If fewer than this many of the nearest are by other authors, query for other authors separately. So many authors are
-# left out if they repeat the question, which then has at least this share of its terms in nearly all of the nearest.
+# left out if they repeat the question.
 _MIN_BY_OTHER_AUTHORS = 15
-_MAX_REPEATING_AUTHORS, _REPEATED_SHARE = 20, 0.8
+_MAX_REPEATING_AUTHORS = 20
+# The share of the query's terms, by their weight, that an exchange has that repeats the question.
+_REPEATED_SHARE = 0.8
 # Compute exact similarities when at most this many exchanges can match a filter.
 MAX_EXACT = 200
 
@@ -48,7 +51,8 @@ class Candidate(CandidateRow):
     """An exchange considered for ranking.
 
     `similarity` is None unless the exchange is among the nearest. `ranks` holds its rank in each list. The stages set
-    `score` and `lexical_score`, which is from 0 to 1. `text_terms` holds the distinct terms of the exchange, without the
+    `score` and `lexical_score`, which is from 0 to 1. `has_question`: it has nearly all terms of the query, however long it
+    is. `text_terms` holds the distinct terms of the exchange, without the
     date terms that come first in `terms`.
     """
 
@@ -56,6 +60,7 @@ class Candidate(CandidateRow):
     ranks: dict[str, int] = field(default_factory=dict)
     score: float = 0.0
     lexical_score: float = 0.0
+    has_question: bool = False
     is_pinned: bool = False
     text_terms: frozenset[str] = field(init=False)
 
@@ -199,11 +204,15 @@ def _dominating_authors(candidates: Sequence[Candidate]) -> list[uuid.UUID]:
 
 def _repeat_question(candidates: Sequence[Candidate], lexical_query: LexicalQuery) -> bool:
     """Return whether nearly all candidates have nearly all terms of the query, by their weight."""
-    terms = lexical_query.terms
-    idfs = np.array([query_term.idf for query_term in terms])
-    contains = bm25.term_frequencies(terms, [candidate.terms for candidate in candidates]) > 0
-    repeating = int((contains @ idfs >= _REPEATED_SHARE * idfs.sum()).sum()) if terms else 0
-    return len(candidates) - repeating < _MIN_BY_OTHER_AUTHORS
+    contains = bm25.term_frequencies(lexical_query.terms, [candidate.terms for candidate in candidates]) > 0
+    return len(candidates) - int(have_question(lexical_query, contains).sum()) < _MIN_BY_OTHER_AUTHORS
+
+
+def have_question(lexical_query: LexicalQuery, contains: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which exchanges have nearly all terms of the query, from which ones each `contains`, shape (n, terms)."""
+    idfs = np.array([query_term.idf for query_term in lexical_query.terms])
+    result: NDArray[np.bool_] = (contains @ idfs >= _REPEATED_SHARE * idfs.sum()) & bool(len(idfs))
+    return result
 
 
 def _vector_hits(query: Query, search: Callable[[], SimilarityById]) -> tuple[SimilarityById, bool]:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from memory.lexical import bm25, expected
 from memory.lexical.bm25 import QueryTerm
-from memory.retrieval.candidates import Candidate, CandidatePool
-from memory.retrieval.gate import REPEATED_QUESTION
+from memory.retrieval.candidates import Candidate, CandidatePool, have_question
 from memory.retrieval.levels import shipped_level
 
 # Tuned on conversations between people, on long conversations with an assistant, and on work exchanges in four
@@ -64,7 +63,8 @@ def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
     predecessors, successors = _neighbour_positions(pool)
     lengths = np.array([row.terms.count(" ") + 1 for row in pool.rows], dtype=np.float64)
     own_scores = _own_lexical_scores(pool, lengths)
-    best_scores = _best_for_authors(pool, own_scores)
+    has_question = have_question(pool.lexical_query, pool.term_frequencies[: len(pool.candidates)] > 0)
+    best_scores = _best_for_authors(pool, own_scores, has_question)
     shares_terms = _ramp(best_scores, _PARAPHRASE_SCORE, _SHARED_TERMS_SCORE)
     vector_scores = _vector_scores(pool, predecessors, successors, lengths, shares_terms)
     lexical_scores = _lexical_scores(pool, predecessors, successors, lengths, own_scores)
@@ -74,8 +74,9 @@ def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
         )
     lexical = _TERM_WEIGHT * lexical_scores + _PROXIMITY_WEIGHT * _proximities(pool)
     scores = 2 * (1 - lexical_weight) * vector_scores + 2 * lexical_weight * lexical + _priors(pool)
-    scores += 2 * lexical_weight * _RARE_WORD_BOOST * _rarest_matches(pool, own_scores)
-    for candidate, score, lexical_score in zip(pool.candidates, scores, lexical_scores, strict=True):
+    scores += 2 * lexical_weight * _RARE_WORD_BOOST * _rarest_matches(pool, has_question)
+    for candidate, score, lexical_score, has in zip(pool.candidates, scores, lexical_scores, has_question, strict=True):
+        candidate.has_question = bool(has)
         candidate.score = float(score) + _PIN_BOOST * candidate.is_pinned
         candidate.lexical_score = float(lexical_score)
     _set_lexical_ranks(pool.candidates)
@@ -93,13 +94,13 @@ def _neighbour_positions(pool: CandidatePool) -> tuple[Positions, Positions]:
     return np.array(predecessors), np.array(successors)
 
 
-def _best_for_authors(pool: CandidatePool, own_scores: bm25.Numbers) -> bm25.Numbers:
+def _best_for_authors(pool: CandidatePool, own_scores: bm25.Numbers, has_question: NDArray[np.bool_]) -> bm25.Numbers:
     """Return for each of `pool.rows` the best lexical score among the candidates that count for its author.
 
     These are all but those of others that repeat the question. Somebody who stores questions with false answers would
     otherwise decide that everybody's answers are compared by the terms of the question.
     """
-    best = float(own_scores[own_scores < REPEATED_QUESTION].max(initial=0.0))
+    best = float(own_scores[~has_question].max(initial=0.0))
     of_author: dict[str, float] = {}
     for candidate, score in zip(pool.candidates, own_scores, strict=True):
         of_author[candidate.owner_id] = max(of_author.get(candidate.owner_id, best), float(score))
@@ -224,15 +225,14 @@ def _proximities(pool: CandidatePool) -> bm25.Numbers:
     )
 
 
-def _rarest_matches(pool: CandidatePool, own_scores: bm25.Numbers) -> bm25.Numbers:
+def _rarest_matches(pool: CandidatePool, has_question: NDArray[np.bool_]) -> bm25.Numbers:
     """Return for each candidate the rarity, from 0 to 1, of the rarest query term that it has and few others have.
 
     Candidates of other authors that repeat the question do not count.
     """
     contains = pool.term_frequencies[: len(pool.candidates)] > 0
-    repeats = own_scores >= REPEATED_QUESTION
     authors, author_of = np.unique([candidate.owner_id for candidate in pool.candidates], return_inverse=True)
-    counts = [contains[~repeats | (author_of == author)].sum(axis=0) for author in range(len(authors))]
+    counts = [contains[~has_question | (author_of == author)].sum(axis=0) for author in range(len(authors))]
     decisive = pool.rarities * (np.array(counts)[author_of] <= _MAX_RARE)
     result: bm25.Numbers = (contains * decisive).max(axis=1, initial=0.0)
     return result

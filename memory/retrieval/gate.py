@@ -44,7 +44,7 @@ _MIN_SIMILARITY_SHARE = 0.65
 # Results below this share of the best score are not recalled: they are beside the point. At .6 answers begin to be lost.
 _MIN_SCORE_SHARE = 0.55
 # Lexical score from which an exchange has nearly all words of the query.
-REPEATED_QUESTION = 0.65
+_REPEATED_QUESTION = 0.65
 # Minimum lexical score, from 0 to 1, if the message has no vector or its model no probes.
 _MIN_LEXICAL_SCORE = 0.4
 
@@ -82,11 +82,15 @@ def without_tail(
     """Return the gate `is_below` that also drops candidates whose score is far below the best one that passes.
 
     Pinned exchanges remain, and so do those that are `related` to one that remains (exchange ids, hexadecimal keys), or
-    in the same document. The same question, asked before, is no measure: it may have no answer.
+    in the same document. The same question, asked before, is no measure: it may have no answer. The exchanges of
+    an author who repeats it measure only each other.
     """
     passing = [candidate for candidate in candidates if not is_below(candidate)]
-    best = max((c.score for c in passing if not repeats_question(c)), default=0.0)
-    remaining = [c for c in passing if c.is_pinned or c.score >= _MIN_SCORE_SHARE * best]
+    measures = [c for c in passing if c.lexical_score < _REPEATED_QUESTION]
+    repeating = {c.owner_id for c in passing if c.has_question}
+    best = max((c.score for c in measures if c.owner_id not in repeating), default=0.0)
+    best_of = {c.owner_id: max(best, *(m.score for m in measures if m.owner_id == c.owner_id), 0.0) for c in passing}
+    remaining = [c for c in passing if c.is_pinned or c.score >= _MIN_SCORE_SHARE * best_of[c.owner_id]]
     documents = {c.document for c in remaining if c.document}
     kept = {c.id for c in (*remaining, *(c for c in passing if c.document in documents))}
     kept |= {id.hex for c in remaining for id in related.get(c.id, ())}
@@ -95,7 +99,7 @@ def without_tail(
 
 def repeats_question(candidate: Candidate) -> bool:
     """Return True if the exchange has nearly all words of the query, as the same question has that was asked before."""
-    return candidate.lexical_score >= REPEATED_QUESTION
+    return candidate.has_question or candidate.lexical_score >= _REPEATED_QUESTION
 
 
 def is_follow_up(traits: MessageTraits | None) -> bool:
