@@ -207,6 +207,7 @@ def test_of_two_conflicting_statements_the_kept_one_supersedes_the_other(memory,
 
     other.refresh_from_db()
     assert (kept.state, other.state, other.superseded_by) == (State.CURRENT, State.SUPERSEDED, kept)
+    assert (kept.confirmed_by, other.confirmed_by) == (person, None)
     assert not StatementConflict.objects.exists()
 
 

@@ -71,7 +71,7 @@ def reject(person_id: uuid.UUID, statement_id: uuid.UUID, *, revision: int) -> N
 
 @transaction.atomic
 def keep(person_id: uuid.UUID, statement_id: uuid.UUID, *, other_id: uuid.UUID | None, revision: int) -> Statement:
-    """Settle a conflict: this statement supersedes `other_id`, or both are kept (None).
+    """Settle a conflict: this statement is confirmed and supersedes `other_id`, or both are kept (None).
 
     Raises NotFoundError, StatementConflictError, and InvalidInputError if the two do not conflict.
     """
@@ -86,7 +86,7 @@ def keep(person_id: uuid.UUID, statement_id: uuid.UUID, *, other_id: uuid.UUID |
         raise InvalidInputError(_("These two statements do not contradict each other."))
     supersede(other, by_statement=statement, by=person_id)
     statement.refresh_from_db()
-    return statement
+    return confirm(person_id, statement_id, revision=statement.revision)
 
 
 def supersede(statement: Statement, *, by_statement: Statement, by: uuid.UUID | None) -> None:
