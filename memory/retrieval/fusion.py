@@ -97,10 +97,12 @@ def _neighbour_positions(pool: CandidatePool) -> tuple[Positions, Positions]:
 def _best_for_authors(pool: CandidatePool, own_scores: bm25.Numbers, has_question: NDArray[np.bool_]) -> bm25.Numbers:
     """Return for each of `pool.rows` the best lexical score among the candidates that count for its author.
 
-    These are all but those of others that repeat the question. Somebody who stores questions with false answers would
+    These are all but those of others who repeat the question. Somebody who stores questions with false answers would
     otherwise decide that everybody's answers are compared by the terms of the question.
     """
-    best = float(own_scores[~has_question].max(initial=0.0))
+    repeating = {c.owner_id for c, has in zip(pool.candidates, has_question, strict=True) if has}
+    counts = np.array([candidate.owner_id not in repeating for candidate in pool.candidates])
+    best = float(own_scores[counts].max(initial=0.0))
     of_author: dict[str, float] = {}
     for candidate, score in zip(pool.candidates, own_scores, strict=True):
         of_author[candidate.owner_id] = max(of_author.get(candidate.owner_id, best), float(score))
