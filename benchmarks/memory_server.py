@@ -6,8 +6,9 @@ Three calls, all POST with JSON bodies, on loopback only: `/memeval/reset` {stor
 documents}, `/memeval/query` {store, query, k, now}. A store is a space, a document an exchange: it goes through
 `remember_many` and `index_pending` into SQL and a real Chroma server, and is found by the strategy that the chat uses,
 without its gate. A store of one conversation belongs to one person, who asks: the standing instructions that were
-recognised in it come first, as in a prompt. In a store of several nobody knows who asks, so none do. With --statements, one
-is extracted from the first sentence of each message (`benchmarks/knowledge.py`), and counts as its sources where it is found.
+recognised in it come first, as in a prompt. In a store of several nobody knows who asks, so none do, and between two people
+who are named nobody instructs an assistant. With --statements, one is extracted from the first sentence of each message
+(`benchmarks/knowledge.py`), and counts as its sources where it is found.
 Nothing here depends on the benchmark's content.
 """
 
@@ -74,14 +75,17 @@ class Stores:
                 for document in documents
             ]
         )
-        self._documents |= {row.id: document["id"] for row, document in zip(stored, documents, strict=True)}
+        pairs = list(zip(stored, documents, strict=True))
+        self._documents |= {row.id: document["id"] for row, document in pairs}
         api.index_pending()
         if self._has_statements:
             extract_all(self._spaces[name], ExtractiveModel())
             api.index_pending(limit=1_000_000)
         self._conversations[name] |= {document["conversation"] for document in documents}
         if len(self._conversations[name]) == 1:
-            self._recognise(name, {row.id: document["user"] for row, document in zip(stored, documents, strict=True)})
+            is_said = [_both_messages(document)["user_message"] == document["user"] for document in documents]
+            said = {row.id: document["user"] for (row, document), is_one in zip(pairs, is_said, strict=True) if is_one}
+            self._recognise(name, said)
         return {"stored": len(stored)}
 
     def _recognise(self, name: str, messages: dict[uuid.UUID, str]) -> None:
