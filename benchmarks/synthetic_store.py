@@ -118,7 +118,8 @@ class Texts:
         while True:
             words = self._random.choice(salient)
             yield f"What did we say about {' '.join(self._random.sample(words, min(6, len(words))))}?"
-            yield f"What did {self._random.choice(self._names)} say about {' '.join(self._salient_words(self._random_text(30))[:5])}?"
+            words = self._salient_words(self._random_text(30))[:5]
+            yield f"What did {self._random.choice(self._names)} say about {' '.join(words)}?"
 
     def _salient_words(self, text: str) -> list[str]:
         return [word for word in text.split() if word not in self._stop_words]

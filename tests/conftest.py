@@ -202,7 +202,8 @@ LONGEST = (
     "erasure", "probes", "route_access", "tool_servers", "extraction", "shared_collections", "serve", "backup_commands",
     "command_line", "retrieval", "language", "permissions", "search_page", "maintenance", "degraded", "chunking", "markup",
     "mcp", "openai_api", "properties_http", "older_backup", "last_administrator", "evaluation", "backup", "documents",
-    "account_deletion", "failing_calls", "bulk_forgetting", "conversation", "statements", "health", "team_history", "endpoint_faults",
+    "account_deletion", "failing_calls", "bulk_forgetting", "conversation", "statements", "health", "team_history",
+    "endpoint_faults",
 )  # fmt: skip
 
 

@@ -64,8 +64,7 @@ class RecallItemRow:
     text of another item names its number. `source` is None outside of recall panels. `decision` is what the person decided
     about an earlier message: "confirmed" if it is superseded, "rejected" if it is on another subject. The latest message is
     "confirmed" if it supersedes another. `citation` is the link of an earlier message's citations as this person sees it.
-    `statement` is what the text belongs to if it is one.
-    `statement_text` is that of a statement that a search found.
+    `statement` is what the text belongs to if it is one, and `statement_text` says what is known of one that was searched.
     `rank` is the item's place by similarity among the `ranked` recalled ones that have one, 0 if it is the only one.
     """
 

@@ -34,8 +34,8 @@ Metadata = Mapping[str, Scalar | Sequence[Scalar]]
 class NewExchange:
     """Fields of an exchange to store. A note has only a `user_message`.
 
-    `id` is chosen by imports, so that they are not repeated; None: a new one. `owner` is the row of `owner_id`, if it is in memory. `is_first` says that the turn has no exchange yet, so that none
-    is looked up.
+    `id` is chosen by imports, so that they are not repeated; None: a new one. `owner` is the row of
+    `owner_id`, if it is in memory. `is_first` says that the turn has no exchange yet, so that none is looked up.
     """
 
     id: uuid.UUID | None = None

@@ -15,7 +15,8 @@ from memory.retrieval.dates import DateRange, relative_period, split_dates
 _SENTENCE = re.compile(r"[^.!?\n。！？]+")
 # English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian; then Chinese and Japanese.
 _TOMORROW = re.compile(
-    r"\b(?:tomorrow|(?:über)?morgen|(?:après-)?demain|mañana|domani|dopodomani|amanhã|overmorgen|(?:po)?jutr\w+|(?:после)?завтра)\b"
+    r"\b(?:tomorrow|(?:über)?morgen|(?:après-)?demain|mañana|domani|dopodomani|amanhã|overmorgen|(?:po)?jutr\w+|"
+    r"(?:после)?завтра)\b"
     r"|明天|后天|後天|明日|明後日|あした|あさって",
     re.IGNORECASE,
 )

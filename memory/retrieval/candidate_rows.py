@@ -21,8 +21,8 @@ from memory.spaces.access import SpaceIds
 # from a sub-select and PostgreSQL gets an array. The query does not restrict the spaces: SQLite would then read every
 # row of a space instead of looking up the ids.
 _READ = (
-    "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_lexicalentry w WHERE w.exchange_id = e.id), {session_id}, {timestamp}, "
-    "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_inactive, "
+    "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_lexicalentry w WHERE w.exchange_id = e.id), {session_id}, "
+    "{timestamp}, {owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_inactive, "
     "(SELECT j.parts || ' ' || j.version || ' ' || coalesce(j.collection_id, 0) FROM memory_embeddingjob j "
     "WHERE j.exchange_id = e.id AND j.generation_id = %s) "
     "FROM memory_exchange e WHERE e.id {ids_with_neighbours}"

@@ -123,9 +123,10 @@ def _vector_scores(
 ) -> bm25.Numbers:
     """Return each candidate's similarity, mixed with its neighbours'.
 
-    `shares_terms`, from 0 to 1, is how clearly the query shares rare terms with a candidate, for each of `pool.rows`. A paraphrase (0) is only
-    compared with messages: vectors of answers and of whole exchanges, and neighbours, bring in other subjects. A query
-    that shares terms is compared with everything, because the other vectors then say which of the matches is meant.
+    `shares_terms`, from 0 to 1, is how clearly the query shares rare terms with a candidate, for each of `pool.rows`.
+    A paraphrase (0) is only compared with messages: vectors of answers and of whole exchanges, and neighbours, bring in
+    other subjects. A query that shares terms is compared with everything, because the other vectors then say which of the
+    matches is meant.
     """
     similarities = shares_terms * _best_similarities(pool) + (1 - shares_terms) * _message_similarities(pool)
     own = similarities[: len(pool.candidates)]

@@ -4,8 +4,8 @@ First, whether the message wants memory at all. A probe reads that from its vect
 recall nothing in any language, however much is stored. Names in the message raise the evidence if an exchange contains
 them and lower it if none does: "who painted Guernica?" is a general question unless somebody here wrote about it.
 
-Then, whether each result is relevant, by itself and compared with the best one. A threshold set by the user, or the rising threshold, is compared with the
-result's own similarity.
+Then, whether each result is relevant, by itself and compared with the best one. A threshold set by the
+user, or the rising threshold, is compared with the result's own similarity.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ _RELEVANT = 0.45
 class Level:
     """The cosines of a relevant text, of an unrelated one, of two duplicates and of two messages on one subject.
 
-    They are those of one embedding model. Models use different parts of the range from -1 to 1: multilingual-e5-small gives unrelated texts .74.
+    They are those of one embedding model. Models use different parts of the range from -1 to 1:
+    multilingual-e5-small gives unrelated texts .74.
     """
 
     similarity: float

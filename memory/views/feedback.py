@@ -24,8 +24,8 @@ from memory.views.http import PageRequest
 def feedback(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """Pin an exchange, mark it as not relevant, or clear that, for this person only.
 
-    `also` are other chunks of the same passage, to which it applies as well. `at` identifies the buttons on the page, so that they keep the focus. `next` is the page to return to without
-    scripts.
+    `also` are other chunks of the same passage, to which it applies as well. `at` identifies the buttons on
+    the page, so that they keep the focus. `next` is the page to return to without scripts.
     """
     readable = access.readable_space_ids(request.user.pk)
     found, *others = (_readable(id, readable) for id in parse_passage(request, exchange_id))
