@@ -95,3 +95,15 @@ def test_a_statement_of_a_space_that_one_cannot_read_is_not_recalled(memory, per
 
     assert recalled(memory, PersonFactory(), NOW) == []
     assert BUOYS in texts(recalled(memory, person, NOW))
+
+
+def test_a_question_that_could_be_a_general_one_recalls_a_statement_with_its_words(memory, person):
+    question = "How many retries does a buoy make a day?"
+    source = said(person, BUOYS)
+    assert recalled(memory, person, question) == []
+
+    statement(source, text=BUOYS)
+
+    assert texts(recalled(memory, person, question)) == [BUOYS]
+    for other in ("What is a buoy?", "How do I repair a buoy?", "Write a poem about a buoy.", "Thanks, have a nice day!"):
+        assert recalled(memory, person, other) == [], other

@@ -2,7 +2,8 @@
 
 First, whether the message wants memory at all. A probe reads that from its vector, so small talk and general tasks
 recall nothing in any language, however much is stored. Names in the message raise the evidence if an exchange contains
-them and lower it if none does: "who painted Guernica?" is a general question unless somebody here wrote about it.
+them and lower it if none does: "who painted Guernica?" is a general question unless somebody here wrote about it. A
+statement on the same subject with words of the message does so, too.
 
 Then, whether each result is relevant, by itself and compared with the best one. A threshold set by the
 user, or the rising threshold, is compared with the result's own similarity.
@@ -18,6 +19,7 @@ import numpy as np
 from django.conf import settings
 
 from memory.lexical.analyser import detect_language
+from memory.models import Statement
 from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.levels import Level, level_of, shipped_level
 from memory.retrieval.probes import MessageTraits
@@ -26,6 +28,9 @@ from memory.retrieval.types import Query
 # Minimum evidence: the probability that the message wants memory, plus that of its names. A follow-up names its subject in
 # the previous messages, so less is needed. Chosen to pass .98 of the questions; docs/retrieval.md has the figures.
 _MIN_EVIDENCE, _MIN_FOLLOW_UP_EVIDENCE = 0.44, 0.36
+# Minimum if a statement is on the subject of the message and shares words with it, by this lexical score: what was written
+# down as knowledge is no general question.
+_MIN_EVIDENCE_FOR_STATEMENT, _MIN_STATEMENT_SCORE = 0.25, 0.2
 # Probabilities from which a message is a follow-up if there are previous messages, and from which it cannot be understood
 # without them. Complete questions hardly ever reach the second.
 _MIN_FOLLOW_UP, _MIN_INCOMPLETE = 0.3, 0.6
@@ -112,7 +117,16 @@ def _wants_memory(query: Query, pool: CandidatePool, traits: MessageTraits) -> b
     if not query.has_context and traits.follow_up >= _MIN_INCOMPLETE and name_evidence <= 0:
         return False  # "and when was that?" could only recall something arbitrary
     continues = query.has_context and is_follow_up(traits)
-    return traits.wants_memory + name_evidence >= (_MIN_FOLLOW_UP_EVIDENCE if continues else _MIN_EVIDENCE)
+    evidence = traits.wants_memory + name_evidence
+    if evidence >= (_MIN_FOLLOW_UP_EVIDENCE if continues else _MIN_EVIDENCE):
+        return True
+    return evidence >= _MIN_EVIDENCE_FOR_STATEMENT and _has_statement(pool, shipped_level(query.generation.model))
+
+
+def _has_statement(pool: CandidatePool, level: Level) -> bool:
+    similar = (c for c in pool.candidates if c.similarity is not None and c.similarity >= level.same_subject)
+    ids = [uuid.UUID(candidate.id) for candidate in similar if candidate.lexical_score >= _MIN_STATEMENT_SCORE]
+    return bool(ids) and Statement.objects.filter(pk__in=ids).exists()
 
 
 def _is_chance_hit(candidate: Candidate, level: Level) -> bool:
