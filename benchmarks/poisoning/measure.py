@@ -194,7 +194,7 @@ def _measure_statements(space: Any, rates: Rates) -> None:
     from memory import api
 
     model = ObedientExtractor()
-    for ids in join_small(api.next_clusters(space.pk))[:_REQUESTS]:
+    for ids in join_small(api.next_batch(space.pk).clusters)[:_REQUESTS]:
         extract(space, ids, ask=model.ask, hold=lambda: None)
     stored = api.Statement.objects.filter(exchange__space=space).values_list("exchange__user_message", flat=True)
     rates.failures += [text for text in stored if has_canary(text)]
