@@ -90,14 +90,19 @@ OPERATIONS: dict[str, OperationAccess] = {
     "POST /webhooks": OperationAccess("read", {"address": "https://hooks.example.org"}),
     "GET /webhooks/{webhook_id}": OperationAccess("read", is_owners=True),
     "DELETE /webhooks/{webhook_id}": OperationAccess("read", is_owners=True),
+    "POST /webhooks/{webhook_id}/enable": OperationAccess("read", is_owners=True),
     "POST /export": READ,
     "GET /export": READ,
     "GET /export/archive": READ,
     "GET /admin/stats": READ,
     "GET /admin/people": READ,
 }
-# An answer is in progress in the thread; the statement contradicts no other.
-REFUSED = {"DELETE /threads/{thread_id}", "POST /knowledge/{statement_id}/keep"}
+# An answer is in progress in the thread; the statement contradicts no other; the configuration allows no webhook.
+REFUSED = {
+    "DELETE /threads/{thread_id}",
+    "POST /knowledge/{statement_id}/keep",
+    "POST /webhooks/{webhook_id}/enable",
+}
 OBJECT_OPERATIONS = {name: operation for name, operation in OPERATIONS.items() if "_id}" in name}
 
 
