@@ -105,5 +105,5 @@ def test_a_question_that_could_be_a_general_one_recalls_a_statement_with_its_wor
     statement(source, text=BUOYS)
 
     assert texts(recalled(memory, person, question)) == [BUOYS]
-    for other in ("What is a buoy?", "How do I repair a buoy?", "Write a poem about a buoy.", "Thanks, have a nice day!"):
+    for other in ("What is a buoy?", "How do I repair a buoy?", "Write a poem about a buoy.", "Thanks a lot!"):
         assert recalled(memory, person, other) == [], other
