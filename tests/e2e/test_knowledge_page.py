@@ -97,7 +97,7 @@ def test_two_people_decide_about_statements_with_the_keyboard(alice, bob, visit,
     said(page, "Superseded by your statement.")
     expect(summary(page, "seven buoys")).to_be_focused()
 
-    page.goto("/knowledge?review=yes")
+    page.goto("/knowledge")
     lid = summary(page, "The lid is 3 mm thinner")
     lid.focus()
     page.keyboard.press("k")
@@ -105,7 +105,7 @@ def test_two_people_decide_about_statements_with_the_keyboard(alice, bob, visit,
     page.locator(".statement").filter(has=lid).get_by_role("button", name="Keep this one").press("Enter")
     said(page, "Resolved by you.")
     expect(lid).to_be_focused()
-    expect(lid).to_contain_text("Unconfirmed")
+    expect(lid).to_contain_text("confirmed by Bob")
 
     alices = visit(alice, "/")
     alices.add_init_script(RECORD_ANNOUNCED)

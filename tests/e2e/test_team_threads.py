@@ -52,6 +52,8 @@ def test_the_menu_of_the_list_marks_a_thread_for_oneself(cato, administrator, al
 def test_a_dialog_has_a_name_and_focuses_the_field_or_the_safe_choice(alice, visit):
     page = visit(alice, "/")
     thread = begin_thread(page, "Who has the key?").removeprefix("/t/")
+    # Until then, the entry in the list is replaced.
+    wait_for_answer(page)
     open_menu(page, thread)
     page.get_by_role("link", name="Rename…").last.click()
     expect(page.get_by_role("dialog", name="Rename this thread")).to_be_visible()
