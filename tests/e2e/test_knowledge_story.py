@@ -73,7 +73,7 @@ def extract(cato, space, endpoint) -> Callable[[str], None]:
     def run(answer: str) -> None:
         endpoint.script(KEY, answer=answer)
         cato.manage("shell", "--verbosity", "0", "-c", _QUIET.format(space=space))
-        wait_for(lambda: not int(cato.sql(unread, uuid.UUID(space).hex)[0][0]), "everything to be read")
+        wait_for(lambda: not int(cato.sql(unread, uuid.UUID(space).hex)[0][0]), "everything to be read", seconds=90)
         pending = "SELECT count(*) FROM memory_embeddingjob WHERE state = 'pending'"
         wait_for(lambda: not int(cato.sql(pending)[0][0]), "the statements to be indexed")
         endpoint.script(KEY, answer="It is so [1].")
