@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 
 class StatementFacts(BaseModel):
-    """What is known about a statement."""
+    """Facts about a statement beside its text."""
 
     kind: str = Field(description="decision, fact, preference or plan")
     topic: str

@@ -37,7 +37,7 @@ class StatementFilter:
 
 @dataclass(frozen=True, slots=True)
 class StatementFacts:
-    """What is known about a statement beside its text; `sources` are the findable exchanges that support it."""
+    """Facts about a statement beside its text; `sources` are the findable exchanges that support it."""
 
     kind: str
     topic: str

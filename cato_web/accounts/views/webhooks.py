@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,22 +42,19 @@ def webhook_rows(person: User) -> list[WebhookRow]:
 @require_POST
 def delete(request: AuthenticatedRequest) -> HttpResponse:
     """Delete a webhook."""
-    try:
-        id = parse_uuid(request.POST.get("webhook", ""))
-        registration.delete_webhook(request.user, id or uuid.UUID(int=0))
-        messages.success(request, _("Webhook deleted."))
-    except NotFoundError:
-        messages.error(request, _("This webhook was already deleted."))
-    return redirect("settings")
+    return _change(request, registration.delete_webhook, _("Webhook deleted."))
 
 
 @require_POST
 def enable(request: AuthenticatedRequest) -> HttpResponse:
     """Send to a disabled webhook again."""
+    return _change(request, registration.enable_webhook, _("Events are sent to this webhook again."))
+
+
+def _change(request: AuthenticatedRequest, act: Callable[[User, uuid.UUID], object], done: str) -> HttpResponse:
     try:
-        id = parse_uuid(request.POST.get("webhook", ""))
-        registration.enable_webhook(request.user, id or uuid.UUID(int=0))
-        messages.success(request, _("Events are sent to this webhook again."))
+        act(request.user, parse_uuid(request.POST.get("webhook", "")) or uuid.UUID(int=0))
+        messages.success(request, done)
     except NotFoundError:
         messages.error(request, _("This webhook was already deleted."))
     except InvalidInputError as error:
