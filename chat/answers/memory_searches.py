@@ -26,8 +26,8 @@ from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import hub
 from chat.realtime.messages import Frame
-from chat.rows.recall import thread_titles
 from chat.rows.sources import citations_of
+from chat.rows.thread_titles import thread_titles
 from memory import api as memory
 from memory.api import CatoError, Exchange, Hit, build_prompt_context, estimate_tokens, in_spaces
 

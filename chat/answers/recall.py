@@ -20,8 +20,8 @@ from chat.llm.client import Message
 from chat.llm.prompts import PromptHistory, build_prompt, fit_history, history_token_budget, tool_text
 from chat.models import Attachment, Thread, ThreadSession, Turn, load_attachments
 from chat.rendering.citations import Citations
-from chat.rows.recall import session_title
 from chat.rows.sources import citations_of
+from chat.rows.thread_titles import session_title
 from chat.rows.turns import TurnDetails
 from memory import api as memory
 from memory.api import (

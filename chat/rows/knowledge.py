@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import Turn
-from chat.rows.recall import thread_titles
+from chat.rows.thread_titles import thread_titles
 from chat.turns.uses import answers_recalling, count_answers_recalling
 from memory import api as memory
 from memory.api import (

@@ -7,15 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from django.db.models import FilteredRelation, Q
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from chat.models import Thread
 from chat.rows.explanations import SourceRow, explanation_text, followed_numbers, passage_source, statement_text
+from chat.rows.knowledge import StatementRow
+from chat.rows.thread_titles import thread_titles
 from memory.api import (
     SIMILAR,
     Exchange,
@@ -31,9 +30,6 @@ from memory.api import (
     statement_facts,
     strip_inline_markdown,
 )
-
-if TYPE_CHECKING:
-    from chat.rows.knowledge import StatementRow  # which needs the titles of this module
 
 MAX_TEXT = 2000  # characters of a passage in a panel
 # A longer passage is folded; in the margin a line has some 40 characters, in a sheet more.
@@ -252,27 +248,3 @@ def _location(exchange: ExchangeView | None, titles: Mapping[uuid.UUID, str]) ->
 def thread_titles_of_recalled(recalled: dict[uuid.UUID, list[RecalledPassage]]) -> dict[uuid.UUID, str]:
     """Return the thread titles of recalled exchanges."""
     return thread_titles(passage.exchange for panel in recalled.values() for passage in panel if passage.exchange)
-
-
-def thread_titles(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:
-    """Return the titles of the exchanges' threads by thread id, and of their later sessions, numbered, by session id."""
-    exchanges = [exchange for exchange in exchanges if exchange.thread_id]
-    if not exchanges:
-        return {}
-    # Never empty: Django takes a condition on an empty set for a query without rows.
-    session_ids = {e.session_id for e in exchanges if e.session_id} or {uuid.UUID(int=0)}
-    of_exchanges = Q(sessions__id__in=session_ids, sessions__seq__gt=0)
-    rows = Thread.objects.filter(id__in={e.thread_id for e in exchanges}).annotate(
-        later=FilteredRelation("sessions", condition=of_exchanges)
-    )
-    titles: dict[uuid.UUID, str] = {}
-    for id, title, session_id, seq in rows.values_list("id", "title", "later__id", "later__seq"):
-        titles[id] = title
-        if session_id is not None:
-            titles[session_id] = session_title(title, seq)
-    return titles
-
-
-def session_title(title: str, seq: int) -> str:
-    """Return the title of a thread's session after the first one."""
-    return _("%(title)s, session %(number)s") % {"title": title, "number": seq + 1}

@@ -11,8 +11,8 @@ from itertools import groupby
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from chat.rows.recall import thread_titles
 from chat.rows.receipts import FactRow
+from chat.rows.thread_titles import thread_titles
 from memory.api import (
     SOURCES,
     Exchange,

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.quick_search import QuickSearchResults, quick_search
-from chat.rows.recall import thread_titles
+from chat.rows.thread_titles import thread_titles
 from chat.views.exchanges import turn_url
 from memory.api import PageRequest, clean_text, document_url, excerpt, exchange_url
 
