@@ -19,10 +19,9 @@
 
   // A new message moves the link of this thread to the top of today's, unless it is pinned.
   function moveLatest() {
-    const item = list.querySelector("a[data-latest]")?.closest("li");
-    const today = document.getElementById("threads-today");
-    item?.querySelector("a").removeAttribute("data-latest");
-    if (item && !item.closest("#threads-pinned") && today.firstElementChild !== item) today.prepend(item);
+    const link = list.querySelector("[data-latest]");
+    link?.removeAttribute("data-latest");
+    if (link && !link.closest("#threads-pinned")) document.getElementById("threads-today").prepend(link.closest("li"));
   }
 
   // The keys of context menus open the menu of the focused thread.
@@ -32,17 +31,18 @@
     event.target.closest("li")?.querySelector("[data-dialog]")?.click();
   });
 
-  document.addEventListener("htmx:oobBeforeSwap", (event) => {
-    if (!list.contains(event.detail.target)) return;
+  document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
+    if (!list.contains(target)) return;
     if (list.contains(document.activeElement)) focused = document.activeElement.id;
     else if (document.activeElement !== document.body) focused = "";
+    // A thread that moves to the top of today's leaves its old place.
+    for (const { id } of fragment.querySelectorAll("li[id]")) document.getElementById(id)?.remove();
   });
-  document.addEventListener("htmx:oobAfterSwap", (event) => {
-    const { target } = event.detail;
+  // `detail.target` is what was replaced, and no longer in the page.
+  document.addEventListener("htmx:oobAfterSwap", ({ target }) => {
     moveLatest();
-    // A link that moves is deleted first; it is focused again in its new place.
     if (list.contains(target) && focused) document.getElementById(focused)?.focus({ preventScroll: true });
-    if (target?.id === "thread-title") {
+    if (target.id === "thread-title") {
       const mark = document.title.startsWith("● ") ? "● " : "";
       document.title = `${mark}${target.textContent} · Cato`;
     }

@@ -65,6 +65,38 @@ def test_a_dialog_has_a_name_and_focuses_the_field_or_the_safe_choice(alice, vis
     expect(page.get_by_role("link", name="Cancel")).to_be_focused()
 
 
+def test_a_link_that_is_replaced_or_moved_keeps_the_focus(cato, administrator, alice, bob, visit):
+    group = make_group(cato, administrator, alice, bob)
+    first, second = (start_thread(alice, group, text) for text in ("The first", "The second"))
+    page = visit(bob, "/")
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    link(page, first).focus()
+    alices_page = visit(alice, f"/t/{first}")
+    send_message(alices_page, "Once more")
+    wait_for_answer(alices_page)
+    expect(page.locator("#threads-today li").first).to_have_id(f"listed-{first}")
+    expect(link(page, first)).to_be_focused()
+    expect(link(page, first).get_by_role("img", name="answering")).to_have_count(0)
+    expect(link(page, first)).to_be_focused()
+    expect(page.locator(f"#listed-{first}")).to_have_count(1)
+    third = start_thread(alice, group, "The third")
+    expect(page.locator("#threads-today li").first).to_have_id(f"listed-{third}")
+    expect(link(page, first)).to_be_focused()
+    assert not problems
+    assert second in page.locator("#threads-today").inner_html()
+
+
+def test_a_thread_that_is_renamed_elsewhere_has_its_new_name_here(alice, visit):
+    page = visit(alice, "/")
+    thread = begin_thread(page, "Who has the key?").removeprefix("/t/")
+    wait_for_answer(page)
+    alice.post(f"/t/{thread}/rename", {"title": "The key"})
+    expect(link(page, thread)).to_have_text("The key")
+    expect(page.locator("#thread-title")).to_have_text("The key")
+    expect(page).to_have_title("The key · Cato")
+
+
 def test_a_new_message_moves_the_open_thread_up_unless_it_is_pinned(alice, visit):
     page = visit(alice, "/")
     first = begin_thread(page, "The first").removeprefix("/t/")
