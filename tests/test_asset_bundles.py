@@ -45,4 +45,4 @@ def test_the_chat_bundles_stay_below_their_size_limit(cato):
     names = BUNDLES.keys() - {"js/search.js", "js/knowledge.js", "css/pages.css", "js/mentions.js"}
     total = sum(len(gzip.compress(b"".join((STATIC / part).read_bytes() for part in BUNDLES[n]))) for n in names)
 
-    assert total < 40_000
+    assert total < 41_000

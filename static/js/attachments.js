@@ -19,7 +19,7 @@
     chip.querySelector("progress").remove();
     chip.querySelector(".chip__detail").textContent = reason;
     list.prepend(chip);
-    announce(`${chip.querySelector(".chip__name").textContent}: ${reason}`);
+    announce(chip.textContent.trim());
   }
 
   function showStored(chip, html) {
@@ -34,8 +34,10 @@
 
   function upload(file) {
     const chip = document.getElementById("uploading-chip").content.firstElementChild.cloneNode(true);
-    const [start, end] = chip.querySelector(".chip__name").children;
-    [start.textContent, end.textContent] = [file.name.slice(0, -9), file.name.slice(-9)];
+    const name = chip.querySelector(".chip__name");
+    name.firstChild.textContent = file.name;
+    name.dataset.start = file.name.slice(0, -9);
+    name.dataset.end = file.name.slice(-9);
     list.append(chip);
     if (file.size > Number(form.dataset.maxMb) * 1_000_000) {
       reject(chip, message("tooLarge", Math.ceil(file.size / 1_000_000)));

@@ -28,12 +28,9 @@
   document.addEventListener("htmx:wsClose", (event) => {
     clearTimeout(timer);
     // Too many pages are open; this one does not reconnect.
-    if (event.detail.event.code === 4429) {
-      setStatus(status.dataset.tooMany);
-      return;
-    }
+    if (event.detail.event.code === 4429) setStatus(status.dataset.tooMany);
     // A connection that returns within a moment is not worth a message.
-    timer = setTimeout(() => navigator.onLine && setStatus(status.dataset.disconnected), 2500);
+    else timer = setTimeout(() => navigator.onLine && setStatus(status.dataset.disconnected), 2500);
   });
   updateStatus();
 })();

@@ -4,7 +4,8 @@
   let start = null;
 
   document.addEventListener("touchstart", (event) => {
-    const card = event.target.closest(".source-card:modal");
+    // Tables and code scroll to the side.
+    const card = !event.target.closest("table, pre") && event.target.closest(".source-card:modal");
     const [touch] = event.touches;
     start = card ? { card, x: touch.clientX, y: touch.clientY, isAtTop: card.scrollTop <= 0 } : null;
   }, { passive: true });

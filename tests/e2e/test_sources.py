@@ -316,6 +316,33 @@ def test_on_a_phone_the_source_is_a_modal_sheet(cited):
     assert "#" not in page.url
 
 
+def test_on_a_phone_a_swipe_shows_the_next_source_or_closes_the_sheet(cited):
+    page = cited(390, 844, has_touch=True, is_mobile=True)
+    devtools = page.context.new_cdp_session(page)
+
+    def swipe(across: int, down: int) -> None:
+        box = page.locator(".source-card").bounding_box() or {"x": 0, "y": 0}
+        x, y = box["x"] + 180, box["y"] + 20
+        for kind, points in (
+            ("touchStart", [{"x": x, "y": y}]),
+            ("touchMove", [{"x": x + across, "y": y + down}]),
+            ("touchEnd", []),
+        ):
+            devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    turn(page).locator("a.citation").nth(1).tap()
+    count = page.locator(".source-card__count")
+    expect(count).to_have_text("2 of 2")
+    swipe(100, 10)
+    expect(count).to_have_text("1 of 2")
+    swipe(-100, 10)
+    expect(count).to_have_text("2 of 2")
+    swipe(40, 50)
+    expect(count).to_have_text("2 of 2")
+    swipe(10, 100)
+    expect(page.locator(".source-card")).to_have_count(0)
+
+
 def test_without_scripts_a_citation_leads_to_its_item_on_the_page(cited):
     page = cited(java_script_enabled=False)
     url = page.url
