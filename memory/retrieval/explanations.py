@@ -6,21 +6,38 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from memory.lexical.bm25 import matching_terms
+from memory.lexical.languages import certain_language
 from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.dates import DateRange
 from memory.utils.formatting import format_list
 
 # The explanation of a candidate for which nothing but its similarity speaks.
 SIMILAR = gettext_lazy("Similar to your question")
+# The same, for a text in another language than the question, by its code.
+_SIMILAR_IN = {
+    "en": gettext_lazy("Similar; in English"),
+    "de": gettext_lazy("Similar; in German"),
+    "fr": gettext_lazy("Similar; in French"),
+    "es": gettext_lazy("Similar; in Spanish"),
+    "ja": gettext_lazy("Similar; in Japanese"),
+    "ko": gettext_lazy("Similar; in Korean"),
+    "zh": gettext_lazy("Similar; in Chinese"),
+    "th": gettext_lazy("Similar; in Thai"),
+    "el": gettext_lazy("Similar; in Greek"),
+    "he": gettext_lazy("Similar; in Hebrew"),
+}
 _MAX_WORDS = 3
 # A term is mentioned if its weight is at least this share of the rarest term's weight.
 _MIN_IDF_SHARE = 0.35
 
 
 def explain(
-    candidate: Candidate, pool: CandidatePool, *, period: DateRange | None = None, is_below: bool = False
+    candidate: Candidate, pool: CandidatePool, text: str, *, period: DateRange | None = None, is_below: bool = False
 ) -> str:
-    """Return why a candidate was found: shared terms and a matching date, else SIMILAR, else the match next to it."""
+    """Return why a candidate with this text was found: shared terms and a matching date, else that it is similar.
+
+    A candidate that is not even similar was found next to another match.
+    """
     if is_below:
         return _("Not similar enough to be recalled automatically")
     parts = [_describe_shared_terms(candidate, pool)]
@@ -29,7 +46,12 @@ def explain(
     evidence = "; ".join(part for part in parts if part)
     if evidence:
         return evidence
-    return str(SIMILAR) if "meaning" in candidate.ranks else _("Next to another match")
+    return _describe_similarity(pool.query.text, text) if "meaning" in candidate.ranks else _("Next to another match")
+
+
+def _describe_similarity(question: str, text: str) -> str:
+    asked, language = certain_language(question), certain_language(text)
+    return str(_SIMILAR_IN[language] if asked and language and asked != language else SIMILAR)
 
 
 def _describe_shared_terms(candidate: Candidate, pool: CandidatePool) -> str:

@@ -176,13 +176,16 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
         if candidate.id not in rows:
             continue
         below = ranked.is_below(candidate)
+        exchange = ExchangeView.from_row(rows[candidate.id], locations.get(rows[candidate.id].pk))
         results.append(
             Hit(
-                exchange=ExchangeView.from_row(rows[candidate.id], locations.get(rows[candidate.id].pk)),
+                exchange=exchange,
                 similarity=candidate.similarity,
                 score=candidate.score,
                 strategy=ranked.strategy,
-                explanation=explain(candidate, ranked.pool, period=ranked.period, is_below=below),
+                explanation=explain(
+                    candidate, ranked.pool, exchange.user_message, period=ranked.period, is_below=below
+                ),
                 is_below_gate=below,
                 ranks=candidate.ranks,
                 related=related.get(candidate.id, frozenset()),
