@@ -8,8 +8,10 @@ import re
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 
+from chat import access as chat_access
 from chat.llm import endpoint as model_endpoint
 from memory.knowledge import decisions
 from memory.models import Exchange, RecallLogEntry, SpaceKnowledge, Statement
@@ -220,6 +222,22 @@ def test_its_first_author_forgets_a_statement_with_or_without_the_own_sources(me
     assert RETRIES not in page
     forgotten = set(Exchange.objects.exclude(forgotten_at=None).values_list("pk", flat=True))
     assert forgotten == {one.pk, own.pk} if with_sources else {one.pk}
+
+
+def test_a_failure_between_a_statement_and_its_sources_leaves_both(memory, person, monkeypatch):
+    one = statement(own := said(person, "From now on 28 retries."))
+    allowed = chat_access.exchange_to_forget
+
+    def fail_at_the_source(person_id: Any, exchange_id: Any, **kwargs: Any) -> Exchange:
+        if exchange_id == own.pk:
+            raise OperationalError("disk I/O error")
+        return allowed(person_id, exchange_id, **kwargs)
+
+    monkeypatch.setattr(chat_access, "exchange_to_forget", fail_at_the_source)
+    with pytest.raises(OperationalError):
+        decide(signed_in(person), one, "forget", sources="yes")
+
+    assert not Exchange.objects.exclude(forgotten_at=None).exists()
 
 
 def test_who_did_not_say_it_is_not_offered_to_forget_it_and_cannot(memory, person):

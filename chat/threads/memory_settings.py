@@ -78,6 +78,7 @@ def forget_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administ
     return exchange
 
 
+@transaction.atomic
 def forget_statement(
     person_id: uuid.UUID, statement_id: uuid.UUID, *, is_administrator: bool, with_own_sources: bool
 ) -> None:
