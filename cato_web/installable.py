@@ -39,6 +39,11 @@ def manifest(request: HttpRequest) -> JsonResponse:
                 {"src": static("icons/512.png"), "type": "image/png", "sizes": "512x512"},
                 {"src": static("icons/512.png"), "type": "image/png", "sizes": "512x512", "purpose": "maskable"},
             ],
+            "share_target": {
+                "action": reverse("notes"),
+                "method": "GET",
+                "params": {name: name for name in ("title", "text", "url")},
+            },
             "shortcuts": [
                 {"name": _("New thread"), "url": reverse("new_thread")},
                 {"name": _("Search"), "url": reverse("search")},

@@ -15,7 +15,7 @@ STATIC = Path(__file__).parents[1] / "static"
 # Files outside the bundles: loaded first on every page, on a few pages or on demand only, or with their own settings.
 UNBUNDLED = {
     "js/boot.js", "js/notifications.js", "js/notification-settings.js", "js/bulk-select.js", "js/table-controls.js",
-    "js/key-hints.js",
+    "js/key-hints.js", "js/saved-page.js",
 }  # fmt: skip
 
 

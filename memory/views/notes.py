@@ -10,6 +10,7 @@ from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -42,7 +43,7 @@ class NoteRow:
 
 @require_http_methods(["GET", "POST"])
 def notes(request: PageRequest) -> HttpResponse:
-    """List the notes, newest first; a POST adds one."""
+    """List the notes, newest first; a POST adds one. A script fills in a page that somebody saves or shares."""
     text = request.POST.get("text", "")
     if request.method == "POST":
         try:
@@ -72,6 +73,7 @@ def _page(request: PageRequest, *, text: str = "", error: str = "", status: int 
         "text": text,
         "chosen": request.POST.get("space", ""),
         "error": error,
+        "notes_url": request.build_absolute_uri(reverse("notes")),
     }
     return render(request, "memory/notes.html", context, status=status)
 
