@@ -111,6 +111,7 @@ from memory.knowledge.restoring import (
     restore_successor,
 )
 from memory.knowledge.sources import source_ids, statements_supported_by
+from memory.knowledge.staleness import unconfirmed_since
 from memory.knowledge.statements import (
     MAX_STATEMENT_LENGTH,
     NewStatement,

@@ -13,6 +13,7 @@ from django.test import Client
 
 from chat import access as chat_access
 from chat.llm import endpoint as model_endpoint
+from chat.rows.explanations import day_text, statement_text
 from memory.knowledge import decisions
 from memory.models import Exchange, RecallLogEntry, SpaceKnowledge, Statement
 from memory.spaces import access
@@ -103,6 +104,45 @@ def test_it_is_offered_only_to_confirm_what_this_person_has_not_confirmed_and_wh
     other = statement(said(person, "The limit is 40."), text="A buoy makes at most 40 retries a day.")
     decisions.contradict(Statement.objects.get(pk=one.pk), other)
     assert not offers_to_confirm(others)
+
+
+@pytest.mark.parametrize(("kind", "days"), [("plan", 61), ("decision", 181), ("fact", 181), ("preference", 366)])
+def test_a_statement_says_since_when_nobody_repeated_or_confirmed_it(memory, person, kind, days):
+    said_at = ago(days=days)
+    one = statement(
+        said(person, "From now on 28 retries.", timestamp=said_at),
+        said(PersonFactory(), "28 retries a day.", timestamp=said_at),
+        kind=kind,
+    )
+    client = signed_in(person)
+    stale = f"not confirmed since {day_text(said_at)}"
+    assert stale in page_of(client)
+    assert statement_text(memory.statement_facts([one.pk])[one.pk]).endswith(stale)
+
+    assert "not confirmed since" not in decide(client, one, "confirm")
+    assert not offers_to_confirm(client)
+    Statement.objects.update(confirmed_at=ago(days=days))
+    assert f"confirmed by {person.name}, {stale}" in page_of(client)
+    assert offers_to_confirm(client)
+    Statement.objects.update(last_said_at=ago(days=days - 2))
+    assert "not confirmed since" not in page_of(client)
+
+
+def test_statements_are_filtered_by_kind_and_a_space_links_to_its_decisions(memory, person):
+    old = statement(said(person, "The limit is 40."), text="A buoy makes at most 40 retries a day.", kind="decision")
+    new = statement(said(person, "From now on 28 retries."), kind="decision")
+    decisions.supersede(old, by_statement=new, by=None)
+    statement(said(person, "The lid is 3 mm."), text="The lid is 3 mm thick.", kind="fact")
+    client = signed_in(person)
+
+    space = html.unescape(client.get(f"/spaces/{access.team_space().pk}").content.decode())
+    (query,) = re.findall(r'href="/knowledge(\?[^"]*kind=decision[^"]*)"', space)
+    log = page_of(client, query)
+    assert log.index("at most 28 retries") < log.index("at most 40 retries")
+    assert "Superseded" in log
+    assert "The lid" not in log
+    assert "The lid" in page_of(client, "?kind=fact")
+    assert "The lid" in page_of(client, "?kind=rumour")
 
 
 def test_a_correction_supersedes_and_stands_above(memory, person):

@@ -50,6 +50,13 @@ def test_the_api_serializes_the_statement_of_a_hit(person, known):
     assert [hit["statement"] for hit in hits.values()] == [None, None]
 
 
+def test_the_api_lists_the_statements_of_a_kind(person, known):
+    api = api_client(person)
+    assert api.get("/api/knowledge", {"kind": "decision"}).json()["total"] == 1
+    assert api.get("/api/knowledge", {"kind": "fact"}).json()["total"] == 0
+    assert api.get("/api/knowledge", {"kind": "rumour"}).status_code == 422
+
+
 def test_an_agent_reads_kind_state_dates_and_sources(person, known):
     caller = Caller(person.pk, False, frozenset({"read"}))
     results = reading.search_memory(caller, arguments.SearchMemory(query=QUERY)).results
@@ -76,6 +83,7 @@ def test_the_command_line_names_kind_state_dates_and_sources(person, known):
         "first_said_at": "2025-10-04T00:00:00+00:00",
         "last_said_at": "2025-10-09T00:00:00+00:00",
         "sources": sources,
+        "unconfirmed_since": "2025-10-09T00:00:00+00:00",
     }
     assert list(rows.values()) == [None, None]
     assert f"  2025-10-09  Knowledge (current decision): {RETRIES}" in result.text

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -89,8 +90,9 @@ def _statement(facts: StatementFacts | None) -> dict[str, Any] | None:
     """Return the fields of a statement, None for another hit."""
     if facts is None:
         return None
-    dates = {"first_said_at": facts.first_said_at.isoformat(), "last_said_at": facts.last_said_at.isoformat()}
-    return asdict(facts) | dates | {"sources": [str(id) for id in facts.sources]}
+    fields = asdict(facts)
+    dates = {name: value.isoformat() for name, value in fields.items() if isinstance(value, datetime)}
+    return fields | dates | {"sources": [str(id) for id in facts.sources]}
 
 
 def _query_line(row: dict[str, Any]) -> str:

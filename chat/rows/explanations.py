@@ -131,14 +131,24 @@ def dates_text(times: Sequence[datetime]) -> str:
     """Return e.g. "from 9 Oct to 2 Nov", with the years if they are not the current one; "" without times."""
     if not times:
         return ""
-    now = timezone.now()
-    first, last = (day_of_this_year(t) if t.year == now.year else format_date(t) for t in (min(times), max(times)))
+    first, last = (day_text(t) for t in (min(times), max(times)))
     span = _("from %(first)s") if first == last else _("from %(first)s to %(last)s")
     return span % {"first": first, "last": last}
 
 
 def statement_text(facts: StatementFacts) -> str:
-    """Return e.g. "Decision, superseded, from 9 Oct to 2 Nov, 2 sources"."""
+    """Return e.g. "Decision, current, from 9 Oct to 2 Nov, 2 sources, not confirmed since 2 Nov"."""
     sources = ngettext("%(count)s source", "%(count)s sources", len(facts.sources)) % {"count": len(facts.sources)}
     said = dates_text([facts.first_said_at, facts.last_said_at])
-    return ", ".join((_(_KINDS[facts.kind]), _(_STATES[facts.state]), said, sources))
+    stale = [unconfirmed_text(facts.unconfirmed_since)] if facts.unconfirmed_since else []
+    return ", ".join((_(_KINDS[facts.kind]), _(_STATES[facts.state]), said, sources, *stale))
+
+
+def unconfirmed_text(since: datetime) -> str:
+    """Return that a statement was neither repeated nor confirmed since then."""
+    return _("not confirmed since %(day)s") % {"day": day_text(since)}
+
+
+def day_text(at: datetime) -> str:
+    """Return a date, with its year if that is not the current one."""
+    return day_of_this_year(at) if at.year == timezone.now().year else format_date(at)

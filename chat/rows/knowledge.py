@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import Turn
+from chat.rows.explanations import day_text, unconfirmed_text
 from chat.rows.thread_titles import thread_titles
 from chat.turns.uses import answers_recalling, count_answers_recalling
 from memory import api as memory
@@ -21,10 +22,10 @@ from memory.api import (
     ExchangeView,
     Statement,
     Support,
-    day_of_this_year,
     excerpt,
     exchange_url,
     format_number,
+    unconfirmed_since,
 )
 
 State = Statement.State
@@ -148,13 +149,18 @@ def statement_rows(
             ],
             [ChoiceRow(other.pk, other.exchange.user_message, other.revision) for other in conflicts[statement.pk]],
             answers.get(statement.pk, 0),
-            # Confirming it again would say nothing new.
-            can_confirm=statement.state == State.CURRENT and statement.confirmed_by_id != person_id,
+            can_confirm=_can_confirm(statement, person_id),
             can_forget=is_administrator or statement.exchange.owner_id == person_id,
             is_below_successor=statement.pk in above and above[statement.pk] == statement.superseded_by_id,
         )
         for statement in shown
     ]
+
+
+def _can_confirm(statement: Statement, person_id: uuid.UUID) -> bool:
+    """Return whether the person's confirmation would say something new."""
+    is_theirs = statement.confirmed_by_id == person_id
+    return statement.state == State.CURRENT and (not is_theirs or unconfirmed_since(statement) is not None)
 
 
 def answers_row(person_id: uuid.UUID, statement_id: uuid.UUID) -> AnswersRow:
@@ -214,7 +220,7 @@ def _row(
 def _state_texts(statement: Statement, sources: int, conflicts: int, *, is_unconfirmed: bool) -> tuple[str, str]:
     """Return the label of a statement's state, and what follows it."""
     count = ngettext("%(count)s source", "%(count)s sources", sources) % {"count": sources}
-    since = day_of_this_year(statement.state_since)
+    since = day_text(statement.state_since)
     if statement.state == State.SUPERSEDED:
         successor = statement.superseded_by
         text = successor.exchange.user_message if successor and successor.state != State.REJECTED else ""
@@ -224,13 +230,13 @@ def _state_texts(statement: Statement, sources: int, conflicts: int, *, is_uncon
         others = ngettext("with %(count)s other, since %(day)s", "with %(count)s others, since %(day)s", conflicts)
         return _("Conflicting"), others % {"count": conflicts, "day": since}
     if is_unconfirmed:
-        day = day_of_this_year(statement.exchange.created_at)
+        day = day_text(statement.exchange.created_at)
         return _("Unconfirmed"), _("extracted %(day)s, %(sources)s") % {"day": day, "sources": count}
-    said = day_of_this_year(statement.first_said_at)
+    said, stale_since = day_text(statement.first_said_at), unconfirmed_since(statement)
+    facts = _("since %(day)s, %(sources)s") % {"day": said, "sources": count}
     if statement.confirmed_by:
-        facts = {"day": said, "name": statement.confirmed_by}
-        return _("Current"), _("since %(day)s, confirmed by %(name)s") % facts
-    return _("Current"), _("since %(day)s, %(sources)s") % {"day": said, "sources": count}
+        facts = _("since %(day)s, confirmed by %(name)s") % {"day": said, "name": statement.confirmed_by}
+    return _("Current"), f"{facts}, {unconfirmed_text(stale_since)}" if stale_since else facts
 
 
 def _source(number: int, support: Support, exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> SourceRow:

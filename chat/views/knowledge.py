@@ -43,6 +43,12 @@ _ORDERS = {
 }
 
 
+_KINDS = {
+    "decision": gettext_lazy("Decisions"),
+    "fact": gettext_lazy("Facts"),
+    "preference": gettext_lazy("Preferences"),
+    "plan": gettext_lazy("Plans"),
+}
 _STATES = {
     "current": gettext_lazy("Current"),
     "superseded": gettext_lazy("Superseded"),
@@ -72,6 +78,8 @@ def knowledge(request: PageRequest) -> HttpResponse:
         "space": request.GET.get("space", ""),
         "authors": memory.authors_of_statements(spaces),
         "author": wanted.author_id,
+        "kinds": _KINDS,
+        "kind": wanted.kind,
         "states": _STATES,
         "state": wanted.state,
         "since": wanted.since,
@@ -217,10 +225,11 @@ def _parse_day(text: str) -> date | None:
 
 
 def _filter(parameters: QueryDict) -> StatementFilter:
-    order, state = parameters.get("order", ""), parameters.get("state", "")
+    order, kind, state = (parameters.get(name, "") for name in ("order", "kind", "state"))
     return StatementFilter(
         space_id=parse_uuid(parameters.get("space", "")),
         author_id=parse_uuid(parameters.get("who", "")),
+        kind=kind if kind in _KINDS else "",
         state=state if state in _STATES else "",
         since=_parse_day(parameters.get("since", "")),
         text=clean_text(parameters.get("q", "")).strip()[:200],

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time
 
 from django.db.models import Count, Q, QuerySet
 
+from memory.knowledge.staleness import unconfirmed_since
 from memory.knowledge.statements import readable_statements
 from memory.models import Exchange, Statement, StatementConflict, Support
 from memory.retrieval.recall_log import recall_counts
@@ -22,12 +23,13 @@ BY_TOPIC, NEWEST, MOST_RECALLED = "topic", "newest", "recalled"
 class StatementFilter:
     """The conditions and the order of a list; None and "" are no condition.
 
-    `author_id`: a person said it or a part of it. `since`: it was said again on this day or later. `to_review`: conflicting
-    and unconfirmed statements.
+    `author_id`: a person said it or a part of it. `kind`: one of Statement.Kind. `since`: it was said again on this day or
+    later. `to_review`: conflicting and unconfirmed statements.
     """
 
     space_id: uuid.UUID | None = None
     author_id: uuid.UUID | None = None
+    kind: str = ""
     state: str = ""
     since: date | None = None
     text: str = ""
@@ -37,7 +39,10 @@ class StatementFilter:
 
 @dataclass(frozen=True, slots=True)
 class StatementFacts:
-    """Facts about a statement beside its text; `sources` are the findable exchanges that support it."""
+    """Facts about a statement beside its text; `sources` are the findable exchanges that support it.
+
+    `unconfirmed_since`: when it was last said or confirmed, if that is long ago for its kind.
+    """
 
     kind: str
     topic: str
@@ -45,6 +50,7 @@ class StatementFacts:
     first_said_at: datetime
     last_said_at: datetime
     sources: tuple[uuid.UUID, ...]
+    unconfirmed_since: datetime | None
 
 
 def statement_ids(spaces: SpaceIds, wanted: StatementFilter) -> list[uuid.UUID]:
@@ -114,6 +120,7 @@ def statement_facts(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, StatementFacts]
             first_said_at=row.first_said_at,
             last_said_at=row.last_said_at,
             sources=tuple(source.exchange_id for source in sources[row.pk]),
+            unconfirmed_since=unconfirmed_since(row),
         )
         for row in rows
     }
@@ -137,6 +144,8 @@ def _filtered(spaces: SpaceIds, wanted: StatementFilter) -> QuerySet[Statement]:
     if wanted.author_id is not None:
         said = Support.objects.filter(exchange__owner_id=wanted.author_id, exchange__in=Exchange.objects.findable())
         rows = rows.filter(pk__in=said.values("statement"))
+    if wanted.kind:
+        rows = rows.filter(kind=wanted.kind)
     if wanted.state:
         rows = rows.filter(state=wanted.state)
     if wanted.since is not None:
