@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from memory.exchanges.forgetting import forget
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, group, signed_in, thread
+from tests.factories import PersonFactory, ago, document, exchange, group, signed_in, thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -126,8 +126,47 @@ def test_a_phrase_is_found_in_upper_and_lower_case_of_every_script(memory, perso
     assert bool(shown(page(person, f'boote "{phrase}"'))) is is_found
 
 
-def test_only_operators_ask_for_a_query(crew, person):
-    assert "Type what to search for with these filters." in page(person, "type:said")
+def test_filters_without_words_list_what_they_cover_the_newest_first(crew, person):
+    space, ines = crew
+    everything = shown(page(person, "since:2026-01-01"))
+    assert sorted(everything[:2]) == ["Note", "Who painted the boat?"]
+    assert everything[2:] == ["Where is the boat moored in winter?"]
+    assert shown(page(person, "before:2026-04-01")) == ["Where is the boat moored in winter?"]
+    assert shown(page(person, "since:2026-04-01 -painters")) == ["Note"]
+    assert shown(page(ines, "since:2026-01-01")) == ["Who painted the boat?", "Where is the boat moored in winter?"]
+    listed = page(person, "since:2026-01-01")
+    assert "3 results, newest first" in listed
+    assert "Keyword match" not in listed
+    assert "Nothing is remembered with these filters." in page(person, "since:2027-01-01")
+    forget([exchange(person, "A new boat", space=space).pk], by=person.pk)
+    assert "A new boat" not in page(person, "in:crew since:2026-04-01")
+
+
+def test_a_long_list_has_pages(memory, person):
+    for number in range(51):
+        exchange(person, f"Note {number}", "Noted.", timestamp=ago(minutes=number))
+    first, second = (
+        page(person, "type:said"),
+        unescape(signed_in(person).get(reverse("search"), {"q": "type:said", "page": 2}).content.decode()),
+    )
+    assert len(shown(first)) == 50
+    assert shown(second) == ["Note 50"]
+    assert "51 results, newest first" in second
+
+
+def test_an_empty_search_links_to_what_was_remembered_lately(crew, person):
+    exchange(person, "The boat was sold.", "Noted.")
+    client = signed_in(person)
+    links = dict(re.findall(r'href="(/search\?since=[^"]*)">([^<]*)<', client.get(reverse("search")).content.decode()))
+    assert list(links.values()) == ["today", "since yesterday", "in the last 7 days", "in the last 30 days"]
+    for url in links:
+        assert shown(client.get(url).content.decode()) == ["The boat was sold."]
+
+
+def test_a_similarity_alone_lists_nothing(crew, person):
+    html = signed_in(person).get(reverse("search"), {"similarity": "0.8"}).content.decode()
+    assert shown(html) == []
+    assert "Searches your conversations" in html
 
 
 def test_me_is_nobody_before_anything_was_said(person):

@@ -114,6 +114,11 @@ class SearchFilters(forms.Form):
         return [name for name in self.fields if self._values[name]]
 
     @property
+    def covers(self) -> bool:
+        """Return True if the fields say what is listed without words: all but the similarity do."""
+        return bool(set(self.set_fields) - {"similarity"})
+
+    @property
     def readable(self) -> memory.SpaceIds:
         """Return all spaces that the person can read."""
         return self._readable

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from urllib.parse import urlencode
 
+from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from chat.rows.receipts import FactRow
@@ -35,6 +39,13 @@ _MAX_HITS = 50
 # Hits below the gate that are shown after the others.
 _MAX_LESS_SIMILAR = 10
 _MAX_SUGGESTIONS = 3
+# Days until today that an empty search offers to list.
+_PERIODS = {
+    0: gettext_lazy("today"),
+    1: gettext_lazy("since yesterday"),
+    7: gettext_lazy("in the last 7 days"),
+    30: gettext_lazy("in the last 30 days"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +78,12 @@ def search(request: PageRequest) -> HttpResponse:
         "only": recall_filter.documents,
         "only_names": memory.describe_recall_filter(recall_filter, spaces=readable),
         "order": page.order,
+        "periods": page.periods(),
     }
     status = 200
-    if query.text and is_valid:
+    if not query.text and is_valid and form.covers:
+        context |= page.listing(request.GET.get("page", ""))
+    elif query.text and is_valid:
         try:
             memory.count_search(request.user.pk)
             context |= page.results()
@@ -101,6 +115,13 @@ class _Page:
         only = [("only", str(id)) for id in self.recall_filter.documents]
         return f"{reverse('search')}?{urlencode([pair for pair in values.items() if pair[1]] + only)}"
 
+    def periods(self) -> list[Choice]:
+        """Return links to what was remembered lately."""
+        today = timezone.localdate()
+        return [
+            Choice(str(label), self.url(since=str(today - timedelta(days=days)))) for days, label in _PERIODS.items()
+        ]
+
     def results(self) -> dict[str, object]:
         """Search, and return what the template shows."""
         found = self._search(self.form)
@@ -118,6 +139,14 @@ class _Page:
             "link": self.url(),
             **({} if hits else self._nothing(found)),
         }
+
+    def listing(self, number: str) -> dict[str, object]:
+        """Return what the template shows without words to search for: all that the filters cover, the newest first."""
+        rows = memory.exchanges_by_date(self.form.spaces, self._condition(self.form))
+        page = Paginator(rows, _MAX_HITS).get_page(number)
+        hits = hit_rows(memory.as_hits(list(page)), "")
+        total = count_text(page.paginator.count, "newest", is_cut=False)
+        return {"searched": bool(hits), "hits": hits, "total_text": total, "link": self.url(), "page": page}
 
     def _search(self, form: SearchFilters) -> SearchResults:
         return memory.search(
