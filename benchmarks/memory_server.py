@@ -1,14 +1,16 @@
 """Memory behind the HTTP protocol of retrieval benchmarks.
 
-    python -m benchmarks.memory_server [--port 8765] [--strategy hybrid] [--statements]
+    python -m benchmarks.memory_server [--port 8765] [--strategy hybrid] [--statements] [--instructions]
 
 Three calls, all POST with JSON bodies, on loopback only: `/memeval/reset` {store}, `/memeval/documents` {store,
 documents}, `/memeval/query` {store, query, k, now}. A store is a space, a document an exchange: it goes through
 `remember_many` and `index_pending` into SQL and a real Chroma server, and is found by the strategy that the chat uses,
-without its gate. A store of one conversation belongs to one person, who asks: the standing instructions that were
-recognised in it come first, as in a prompt. In a store of several nobody knows who asks, so none do, and between two people
-who are named nobody instructs an assistant. With --statements, one is extracted from the first sentence of each message
-(`benchmarks/knowledge.py`), and counts as its sources where it is found.
+without its gate. With --statements, one is extracted from the first sentence of each message (`benchmarks/knowledge.py`), and
+counts as its sources where it is found.
+
+With --instructions, the standing instructions that were recognised in a store of one conversation come first, as in a prompt.
+They take places that a prompt gives to passages as well, so other questions find less. In a store of several conversations
+nobody knows who asks, and between two people who are named nobody instructs an assistant.
 Nothing here depends on the benchmark's content.
 """
 
@@ -36,8 +38,9 @@ _NAMESPACE = uuid.UUID("6f1d3a52-1f0a-4c6e-9a53-0c2b6d3d7a10")
 class Stores:
     """The stores of one run and the mapping between exchanges and documents."""
 
-    def __init__(self, person: User, strategy: str, *, has_statements: bool) -> None:
-        self._person, self._strategy, self._has_statements = person, strategy, has_statements
+    def __init__(self, person: User, strategy: str, *, has_statements: bool, has_instructions: bool) -> None:
+        self._person, self._strategy = person, strategy
+        self._has_statements, self._has_instructions = has_statements, has_instructions
         self._spaces: dict[str, Space] = {}
         self._documents: dict[uuid.UUID, str] = {}
         self._conversations: dict[str, set[str]] = {}
@@ -82,7 +85,7 @@ class Stores:
             extract_all(self._spaces[name], ExtractiveModel())
             api.index_pending(limit=1_000_000)
         self._conversations[name] |= {document["conversation"] for document in documents}
-        if len(self._conversations[name]) == 1:
+        if self._has_instructions and len(self._conversations[name]) == 1:
             is_said = [_both_messages(document)["user_message"] == document["user"] for document in documents]
             said = {row.id: document["user"] for (row, document), is_one in zip(pairs, is_said, strict=True) if is_one}
             self._recognise(name, said)
@@ -180,9 +183,12 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--strategy", default="hybrid")
     parser.add_argument("--statements", action="store_true")
+    parser.add_argument("--instructions", action="store_true")
     options = parser.parse_args()
     with temporary_store() as person:
-        Handler.stores = Stores(person, options.strategy, has_statements=options.statements)
+        Handler.stores = Stores(
+            person, options.strategy, has_statements=options.statements, has_instructions=options.instructions
+        )
         server = HTTPServer(("127.0.0.1", options.port), Handler)
         print(f"http://127.0.0.1:{options.port}/memeval", flush=True)
         server.serve_forever()
