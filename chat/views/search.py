@@ -142,9 +142,9 @@ class _Page:
 
     def listing(self, number: str) -> dict[str, object]:
         """Return what the template shows without words to search for: all that the filters cover, the newest first."""
-        rows = memory.exchanges_by_date(self.form.spaces, self._condition(self.form))
-        page = Paginator(rows, _MAX_HITS).get_page(number)
-        hits = hit_rows(memory.as_hits(list(page)), "")
+        ids = memory.ids_by_date(self.form.spaces, self._condition(self.form))
+        page = Paginator(ids, _MAX_HITS).get_page(number)
+        hits = hit_rows(memory.listed_hits(list(page)), "")
         total = count_text(page.paginator.count, "newest", is_cut=False)
         return {"searched": bool(hits), "hits": hits, "total_text": total, "link": self.url(), "page": page}
 

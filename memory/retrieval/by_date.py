@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 
 from django.db.models import QuerySet
@@ -13,23 +14,28 @@ from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces.access import SpaceIds, in_spaces
 
 
-def exchanges_by_date(spaces: SpaceIds, filters: Filter | None) -> QuerySet[Exchange]:
-    """Return the exchanges in these spaces that match the filters, the newest first."""
-    rows = in_spaces(Exchange.objects.findable(), spaces).select_related("owner", "statement")
-    return (rows.filter(to_sql(filters)) if filters else rows).order_by("-timestamp", "id")
+def ids_by_date(spaces: SpaceIds, filters: Filter | None) -> QuerySet[Exchange, uuid.UUID]:
+    """Return the ids of the exchanges in these spaces that match the filters, the newest first.
+
+    Ids only: the database sorts all of them, and texts would be sorted with them.
+    """
+    rows = in_spaces(Exchange.objects.findable(), spaces)
+    return (rows.filter(to_sql(filters)) if filters else rows).order_by("-timestamp", "id").values_list("pk", flat=True)
 
 
-def as_hits(rows: Sequence[Exchange]) -> list[Hit]:
-    """Return the rows of `exchanges_by_date` as hits, which nothing but their dates explains."""
-    locations = locations_of(row.pk for row in rows if row.source_file)
+def listed_hits(ids: Sequence[uuid.UUID]) -> list[Hit]:
+    """Return these findable exchanges in this order as hits, which nothing but their dates explains."""
+    rows = Exchange.objects.findable().select_related("owner", "statement").only(*ExchangeView.COLUMNS).in_bulk(ids)
+    locations = locations_of(id for id, row in rows.items() if row.source_file)
     return [
         Hit(
-            exchange=ExchangeView.from_row(row, locations.get(row.pk)),
+            exchange=ExchangeView.from_row(rows[id], locations.get(id)),
             similarity=None,
             score=0.0,
             strategy="date",
             explanation="",
             is_below_gate=False,
         )
-        for row in rows
+        for id in ids
+        if id in rows
     ]
