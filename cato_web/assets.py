@@ -103,6 +103,7 @@ BUNDLES = {
         "js/service-worker.js",
     ),
     "js/conversation.js": (
+        "js/composer-height.js",
         "js/stick-to-bottom.js",
         "js/option-list.js",
         "js/slash-menu.js",
