@@ -30,7 +30,8 @@ CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((node) => {
     const style = getComputedStyle(box);
     if (style.display === "inline") continue;
     const hides = (overflow) => ["hidden", "clip"].includes(overflow);
-    if (hides(style.overflowX) && box.scrollWidth > box.clientWidth + 1 && style.textOverflow !== "ellipsis") return true;
+    const isWide = box.scrollWidth > box.clientWidth + 1 && style.textOverflow !== "ellipsis";
+    if (hides(style.overflowX) && isWide) return true;
     if (hides(style.overflowY) && box.scrollHeight > box.clientHeight + 2) return true;
   }
   return false;
@@ -39,17 +40,26 @@ CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((node) => {
 # in a sentence is exempt.
 SMALL_TARGETS = """() => {
   const boxOf = (node) => {
-    const boxes = [node, ...(node.labels ?? [])].filter((each) => each.checkVisibility()).map((each) => each.getBoundingClientRect());
+    const pressed = [node, ...(node.labels ?? [])].filter((each) => each.checkVisibility());
+    const boxes = pressed.map((each) => each.getBoundingClientRect());
     const left = Math.min(...boxes.map((box) => box.left)), top = Math.min(...boxes.map((box) => box.top));
     const right = Math.max(...boxes.map((box) => box.right)), bottom = Math.max(...boxes.map((box) => box.bottom));
     return { node, left, top, right, bottom, x: (left + right) / 2, y: (top + bottom) / 2 };
+  };
+  const isScrolledOut = (box) => {
+    for (let list = box.node.parentElement; list && list !== document.body; list = list.parentElement) {
+      const edge = list.getBoundingClientRect();
+      const isOutside = box.y < edge.top || box.y > edge.bottom;
+      if (isOutside && getComputedStyle(list).overflowY !== "visible") return true;
+    }
+    return false;
   };
   const isInSentence = (node) => node.matches("a") && getComputedStyle(node).display === "inline"
     && [...node.parentElement.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
   const targets = [...document.querySelectorAll("a[href], button, summary, select, textarea, input:not([type=hidden])")]
     .filter((node) => node.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !node.disabled)
     .filter((node) => !node.closest(".visually-hidden, .skip-link"))
-    .map(boxOf).filter((box) => box.right - box.left > 1);
+    .map(boxOf).filter((box) => box.right - box.left > 1 && !isScrolledOut(box));
   const isSmall = (box) => Math.min(box.right - box.left, box.bottom - box.top) < 23.5;
   const distance = (from, box) => Math.hypot(
     Math.max(box.left - from.x, 0, from.x - box.right), Math.max(box.top - from.y, 0, from.y - box.bottom));
@@ -66,7 +76,8 @@ OBSCURED = """() => {
   const steps = [0.02, 0.25, 0.5, 0.75, 0.98];
   const isOnTop = (x, y) => {
     const top = document.elementFromPoint(x, y);
-    return top && (node.contains(top) || top.contains(node) || [...(node.labels ?? [])].some((each) => each.contains(top)));
+    const isLabel = [...(node.labels ?? [])].some((label) => label.contains(top));
+    return top && (node.contains(top) || top.contains(node) || isLabel);
   };
   const boxes = [...node.getClientRects()];
   if (node === document.body || boxes.some((box) => steps.some((across) => steps.some((down) =>
