@@ -111,8 +111,13 @@ def thread(administrator, visit, endpoint) -> Page:
 @pytest.mark.parametrize("width", [320, 1280])
 def test_wider_text_spacing_hides_no_text(thread, width):
     thread.set_viewport_size({"width": width, "height": 800})
+    start = thread.url
+    thread.goto("/documents")
+    file = {"name": "plan.md", "mimeType": "text/markdown", "buffer": b"# Keys"}
+    thread.locator("input[type=file]").set_input_files(file)
+    expect(thread.locator(".document-row").first).to_be_visible()
     found = []
-    for path in [thread.url, *MEMBER_PAGES, *ADMIN_PAGES]:
+    for path in [start, *MEMBER_PAGES, *ADMIN_PAGES]:
         thread.goto(path)
         before = thread.evaluate(CUT_OFF)
         thread.evaluate(SPACE_TEXT)
