@@ -130,7 +130,6 @@ BUNDLES = {
         "js/source-card.js",
         "js/source-card-state.js",
         "js/source-card-place.js",
-        "js/source-sheet.js",
         "js/source-keys.js",
         "js/thinking-timer.js",
         "js/table-loader.js",

@@ -137,7 +137,7 @@ def test_filters_without_words_list_what_they_cover_the_newest_first(crew, perso
     listed = page(person, "since:2026-01-01")
     assert "3 results, newest first" in listed
     assert "Keyword match" not in listed
-    assert "Nothing is remembered with these filters." in page(person, "since:2027-01-01")
+    assert "Nothing matches these filters." in page(person, "since:2027-01-01")
     forget([exchange(person, "A new boat", space=space).pk], by=person.pk)
     assert "A new boat" not in page(person, "in:crew since:2026-04-01")
 

@@ -53,7 +53,7 @@ def list_statements(
     request: ApiRequest,
     space: Annotated[SpaceName | None, Query()] = None,
     text: Annotated[str, Query(max_length=200, description="Words that the statement or its topic has.")] = "",
-    kind: Literal["decision", "fact", "preference", "plan"] | None = None,
+    kind: memory.Statement.Kind | None = None,
     to_review: Annotated[bool, Query(description="Only conflicting and unconfirmed ones.")] = False,
     order: Literal["topic", "newest", "recalled"] = "newest",
     limit: Annotated[int, Query(ge=1, le=100)] = 50,

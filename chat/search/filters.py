@@ -114,8 +114,8 @@ class SearchFilters(forms.Form):
         return [name for name in self.fields if self._values[name]]
 
     @property
-    def covers(self) -> bool:
-        """Return True if the fields say what is listed without words: all but the similarity do."""
+    def can_list(self) -> bool:
+        """Return True if a field is set that selects exchanges without words to search for; similarity does not."""
         return bool(set(self.set_fields) - {"similarity"})
 
     @property

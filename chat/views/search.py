@@ -81,7 +81,7 @@ def search(request: PageRequest) -> HttpResponse:
         "periods": page.periods(),
     }
     status = 200
-    if not query.text and is_valid and form.covers:
+    if not query.text and is_valid and form.can_list:
         context |= page.listing(request.GET.get("page", ""))
     elif query.text and is_valid:
         try:

@@ -41,7 +41,7 @@ class StatementFilter:
 class StatementFacts:
     """Facts about a statement beside its text; `sources` are the findable exchanges that support it.
 
-    `unconfirmed_since`: when it was last said or confirmed, if that is long ago for its kind.
+    `unconfirmed_since`: when it was last said or confirmed, if that is long ago for its kind, else None.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Tell which current statements nobody has repeated or confirmed for long."""
+"""Tell which current statements nobody has repeated or confirmed for a long time."""
 
 from __future__ import annotations
 

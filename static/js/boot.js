@@ -3,7 +3,7 @@
 document.documentElement.dataset.script = "";
 try {
   document.documentElement.dataset.sidebar = localStorage.getItem("cato-sidebar") || "open";
-  document.documentElement.dataset.loneKeys = localStorage.getItem("cato-lone-keys") || "on";
+  document.documentElement.dataset.singleKeys = localStorage.getItem("cato-single-keys") || "on";
   if (localStorage.getItem("cato-keys-known")) document.documentElement.dataset.keysKnown = "";
 } catch {
   // The browser can forbid storage; the sidebar is open then.

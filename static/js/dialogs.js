@@ -41,7 +41,7 @@
     try {
       await htmx.ajax("GET", link.href, { target: body, select: "#dialog-content", swap: "innerHTML" });
     } catch (error) {
-      console.warn(error);
+      console.warn("The dialog could not be loaded.", error);
     }
     if (!body.querySelector("#dialog-content")) {
       location.href = link.href;

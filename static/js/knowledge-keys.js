@@ -36,7 +36,7 @@
     const isBeforeFirst = target === words || target === document.body || target.id === "statements";
     if (key === "ArrowDown" && isBeforeFirst) return move(1);
     if (target.matches("input, select, textarea")) return false;
-    if (key === "/" && document.documentElement.dataset.loneKeys !== "off") return words.focus() ?? true;
+    if (key === "/" && document.documentElement.dataset.singleKeys !== "off") return words.focus() ?? true;
     if (!statement) return false;
     if (key === "ArrowDown") return move(1, statement);
     if (key === "ArrowUp") return move(-1, statement);

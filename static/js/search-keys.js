@@ -20,7 +20,7 @@
     else if (event.key === "Escape" && at >= 0) query.focus();
     else if (event.key === "o" && at >= 0) all[at].click();
     else if (event.key === "c" && at >= 0) all[at].closest(".search-hit").querySelector(".search-hit__ask").click();
-    else if (event.key === "/" && event.target !== query && document.documentElement.dataset.loneKeys !== "off") {
+    else if (event.key === "/" && event.target !== query && document.documentElement.dataset.singleKeys !== "off") {
       document.querySelector("#search-filters select").focus();
     } else return;
     event.preventDefault();

@@ -31,20 +31,8 @@
   };
   const targetOf = ([target]) => (typeof target === "function" ? target() : lastShown(target));
 
-  // Speech input can press keys by mistake, so those that are pressed alone can be switched off.
-  const { dataset } = document.documentElement;
-  const loneKeys = document.getElementById("lone-keys");
-  loneKeys.checked = dataset.loneKeys !== "off";
-  loneKeys.addEventListener("change", () => {
-    dataset.loneKeys = loneKeys.checked ? "on" : "off";
-    try {
-      localStorage.setItem("cato-lone-keys", dataset.loneKeys);
-    } catch (error) {
-      console.warn("The choice holds for this page only.", error);
-    }
-  });
-
   function open() {
+    import(list.dataset.script);
     for (const row of list.querySelectorAll("[data-key]")) row.hidden = !targetOf(shortcuts[row.dataset.key]);
     for (const row of list.querySelectorAll("[data-needs]")) row.hidden = !lastShown(row.dataset.needs);
     list.showModal();
@@ -53,7 +41,7 @@
   function keyOf(event) {
     const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (event.key === "?" && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      return isTyping || dataset.loneKeys === "off" ? "" : "?";
+      return isTyping || document.documentElement.dataset.singleKeys === "off" ? "" : "?";
     }
     // A menu opens with Alt and an arrow.
     if (event.altKey && event.target.closest?.("select")) return "";

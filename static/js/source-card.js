@@ -29,8 +29,10 @@
     homes.set(item, item.parentElement);
     card.append(item);
     turn.append(card);
-    if (matchMedia("(max-width: 49.999rem)").matches) card.showModal();
-    else card.setAttribute("open", "");
+    if (matchMedia("(max-width: 49.999rem)").matches) {
+      card.showModal();
+      import(template.dataset.sheet);
+    } else card.setAttribute("open", "");
     return card;
   }
 

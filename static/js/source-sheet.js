@@ -1,4 +1,5 @@
-// A source card on a phone: a swipe down closes it, a swipe to the side shows the next or previous source.
+// A source card on a phone: a swipe down closes it, a swipe to the side shows the next or previous source. Loaded with
+// the first card.
 (() => {
   const SWIPE = 60; // pixels
   let start = null;

@@ -1,4 +1,4 @@
-"""What axe does not check of WCAG 2.2 AA: text spacing, target size, obscured focus, labels in names and lone keys."""
+"""What axe does not check of WCAG 2.2 AA: text spacing, target size, obscured focus, labels in names and single-key shortcuts."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_visible_labels_are_in_the_names_of_their_controls(thread):
     assert not found, "\n".join(found)
 
 
-def test_keys_that_are_pressed_alone_can_be_switched_off(alice, visit):
+def test_single_key_shortcuts_can_be_switched_off(alice, visit):
     page = visit(alice, "/knowledge")
     shortcuts = page.locator("#shortcuts")
     words = page.locator("#knowledge-text")
