@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet
 
-from memory.documents.locations import locations_of
 from memory.filters import Filter, to_sql
 from memory.models import Exchange
-from memory.retrieval.types import ExchangeView, Hit
+from memory.retrieval.exchange_views import load_views
+from memory.retrieval.types import Hit
 from memory.spaces.access import SpaceIds, in_spaces
 
 
@@ -25,11 +25,10 @@ def ids_by_date(spaces: SpaceIds, filters: Filter | None) -> QuerySet[Exchange, 
 
 def listed_hits(ids: Sequence[uuid.UUID]) -> list[Hit]:
     """Return these findable exchanges in this order as hits, which nothing but their dates explains."""
-    rows = Exchange.objects.findable().select_related("owner", "statement").only(*ExchangeView.COLUMNS).in_bulk(ids)
-    locations = locations_of(id for id, row in rows.items() if row.source_file)
+    views = load_views(ids)
     return [
         Hit(
-            exchange=ExchangeView.from_row(rows[id], locations.get(id)),
+            exchange=views[id],
             similarity=None,
             score=0.0,
             strategy="date",
@@ -37,5 +36,5 @@ def listed_hits(ids: Sequence[uuid.UUID]) -> list[Hit]:
             is_below_gate=False,
         )
         for id in ids
-        if id in rows
+        if id in views
     ]

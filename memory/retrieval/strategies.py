@@ -12,13 +12,12 @@ from datetime import datetime
 
 from django.conf import settings
 
-from memory.documents.locations import locations_of
-from memory.models import Exchange
 from memory.retrieval import rerank
 from memory.retrieval.candidates import Candidate, CandidatePool, gather_candidates
 from memory.retrieval.dates import DateRange, boost_date_range, parse_date_range
 from memory.retrieval.diversity import deduplicate, mmr, spread
 from memory.retrieval.duplicates import find_copies, without_near_duplicates
+from memory.retrieval.exchange_views import load_views
 from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
 from memory.retrieval.gate import relevance_filter, repeats_question, without_tail
@@ -26,7 +25,7 @@ from memory.retrieval.levels import shipped_level
 from memory.retrieval.statement_hits import with_statements
 from memory.retrieval.subjects import related_messages
 from memory.retrieval.text_vectors import load_text_vectors
-from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits, SubjectOrder
+from memory.retrieval.types import Hit, Query, RankedHits, SubjectOrder
 
 # Probabilities from which a message counts as asking for the latest, and for a former state.
 _ASKS_FOR_LATEST = 0.7
@@ -168,15 +167,13 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
         # A broad question needs many excerpts, which are less similar to it than one answer.
         if ranked.is_fused and not ranked.pool.is_lexical_only and not _is_broad(query):
             ranked.is_below = without_tail(order, related, ranked.is_below)
-    findable = Exchange.objects.findable().select_related("owner", "statement").only(*ExchangeView.COLUMNS)
-    rows = {row.id.hex: row for row in findable.filter(id__in=[uuid.UUID(c.id) for c in order])}
-    locations = locations_of(row.pk for row in rows.values() if row.source_file)
+    views = load_views(uuid.UUID(candidate.id) for candidate in order)
     results = []
     for candidate in order:
-        if candidate.id not in rows:
+        exchange = views.get(uuid.UUID(candidate.id))
+        if exchange is None:
             continue
         below = ranked.is_below(candidate)
-        exchange = ExchangeView.from_row(rows[candidate.id], locations.get(rows[candidate.id].pk))
         results.append(
             Hit(
                 exchange=exchange,
