@@ -31,7 +31,7 @@ def people_seen_by(person_id: uuid.UUID) -> QuerySet[Any]:
     for space in memory.list_readable_spaces(person_id):
         if space.kind == Space.Kind.TEAM:
             return active
-        if space.kind == Space.Kind.GROUP:
+        if space.has_members:
             people = people | memory.readers(space, active)
     return people
 

@@ -21,7 +21,7 @@ MAX_OFFERED = 50
 # The personal prompt first where several spaces have one of the same name.
 _SPACE_ORDER = Case(
     When(space__kind=Space.Kind.PERSONAL, then=Value(0)),
-    When(space__kind=Space.Kind.GROUP, then=Value(1)),
+    When(space__kind__in=Space.WITH_MEMBERS, then=Value(1)),
     default=Value(2),
     output_field=IntegerField(),
 )

@@ -190,11 +190,14 @@ from memory.spaces.access import (
     admin_visible_space_ids,
     audience_space_ids,
     audience_text,
+    ensure_open,
     get_space,
     in_spaces,
+    list_open_spaces,
     list_readable_spaces,
     manages_space,
     personal_space,
+    preferred_space_id,
     readable_pairs,
     readable_space_ids,
     readable_spaces,
@@ -206,13 +209,18 @@ from memory.spaces.access import (
 )
 from memory.spaces.deletion import delete_space_contents, remove_from_all_groups, space_receipt
 from memory.spaces.groups import (
+    MAX_DESCRIPTION_LENGTH,
     add_to_group,
+    archive_project,
+    change_project,
     create_group,
+    create_project,
     get_group,
     is_group_empty,
     remove_from_group,
     remove_group,
     rename_group,
+    reopen_project,
     set_group_role,
 )
 from memory.stats.counts import MemoryCounts, count_findable, count_unindexed, memory_counts
@@ -261,6 +269,7 @@ from memory.views.document_rows import DocumentProgress, DocumentRow, UploadChip
 from memory.views.documents import upload_limits
 from memory.views.forms import (
     format_metadata,
+    listed_space,
     parse_metadata,
     parse_passage,
     parse_place,

@@ -74,10 +74,10 @@ def test_a_group_is_created_joined_and_left_and_the_log_names_the_actor(ada, bob
     assert message == ["group.created", "group.member_added", "group.member_removed"]
 
 
-@pytest.mark.parametrize("name", ["", "   ", "Crew", "crew", "TEAM", "Everyone", "own"])
+@pytest.mark.parametrize("name", ["Crew", "crew", "TEAM", "Everyone", "own"])
 def test_a_group_needs_a_unique_name(ada, name):
     group("Crew")
-    with pytest.raises(InvalidInputError, match="Give the group"):
+    with pytest.raises(InvalidInputError, match=f"{name} is taken"):
         groups.create_group(name, by=ada)
 
 
@@ -103,9 +103,9 @@ def test_the_groups_page_creates_renames_and_dissolves(ada):
     assert not Space.objects.filter(kind="group").exists()
 
 
-@pytest.mark.parametrize("name", ["\u200b\u200b", "\u2066\u2069", "\u3164", "\u0301"])
+@pytest.mark.parametrize("name", ["", "   ", "\u200b\u200b", "\u2066\u2069", "\u3164", "\u0301"])
 def test_a_group_needs_a_visible_name(ada, name):
-    with pytest.raises(InvalidInputError, match="Give the group a name"):
+    with pytest.raises(InvalidInputError, match="Enter a name"):
         groups.create_group(name, by=ada)
 
 
@@ -135,7 +135,7 @@ def test_the_creator_of_a_group_manages_it_and_names_other_managers(ada, person,
 
 def test_an_administrator_edits_members_of_a_group_without_managers(ada, person, bob):
     crew = group("Crew", person)
-    assert "This group has no manager" in signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
+    assert "It has no manager" in signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
     signed_in(ada).post(reverse("change_members", args=[crew.id]), {"person": str(person.pk), "change": "manager"})
     assert spaces.manages_space(person.pk, crew)
 

@@ -737,7 +737,7 @@ def test_new_turns_are_not_added_to_a_thread_that_was_moved_to_a_shared_space(pe
 
     report = import_json(person, [claude_conversation("One", "1", *new)])
 
-    assert report.skipped[0][1].startswith("Skipped new messages: the thread was moved")
+    assert report.skipped[0][1].startswith("Skipped new messages: the thread is in another space")
     assert turns_of("About simple") == [("One", "1"), ("Two", "")]
     assert import_json(person, [claude_conversation("One", "1", "Two")]).already_there == 1
 

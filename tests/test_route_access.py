@@ -212,6 +212,8 @@ ROUTES: dict[str, RouteAccess] = {
     "set_role": RouteAccess("administrator", POST),
     "admin_groups": RouteAccess("administrator", ("get", "post")),
     "change_group": RouteAccess("administrator", POST),
+    "projects": RouteAccess(methods=("get", "post")),
+    "change_project": RouteAccess(methods=POST, names=("space_id",)),
     "space": RouteAccess(names=("space_id",)),
     "change_members": RouteAccess(methods=POST, names=("space_id",)),
     "leave_group": RouteAccess(methods=POST, names=("space_id",)),
@@ -243,6 +245,7 @@ OWNERS_ONLY = {
     "forget_document",
     "move_document",
     "leave_group",
+    "change_project",
     "forget_statement",
 }
 OBJECT_IDS = (

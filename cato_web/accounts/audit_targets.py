@@ -70,6 +70,7 @@ def _missing_text(action: str) -> str:
         "document": _("a deleted document"),
         "exchange": _("a forgotten exchange"),
         "group": _("a deleted group"),
+        "project": _("a deleted project"),
         "space": _("a deleted space"),
         "token": _("a revoked API token"),
         "session": _("an ended sign-in"),
@@ -96,7 +97,7 @@ def _find_things(ids: set[uuid.UUID], viewer_id: uuid.UUID) -> dict[uuid.UUID, T
     for person in User.objects.filter(pk__in=ids):
         add(person.pk, person.name, f"{reverse('admin_people')}#person-{person.pk}" if person.left_at is None else "")
     for space in Space.objects.filter(pk__in=ids).select_related("owner"):
-        can_open = space.pk in readable or space.kind == Space.Kind.GROUP
+        can_open = space.pk in readable or space.has_members
         add(space.pk, space_label(space), reverse("space", args=[space.pk]) if can_open else "")
     for thread in Thread.objects.filter(pk__in=ids).select_related("space__owner"):
         where = {"space": _space_text(thread.space)}

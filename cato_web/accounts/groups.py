@@ -1,11 +1,13 @@
-"""Create groups and change their members; every change is recorded in the audit log."""
+"""Create groups, and change the members of groups and projects; every change is recorded in the audit log."""
 
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import AuditEntry, User
@@ -22,28 +24,27 @@ _ROLE_ACTIONS = {
 
 
 def space_for(person: User, space_id: uuid.UUID) -> Space:
-    """Return a space whose page the user may open: one they can read or, for administrators, any group.
+    """Return a space whose page the user may open: one they can read or, for administrators, any group or project.
 
     Raises NotFoundError.
     """
-    group = Space.objects.filter(pk=space_id, kind=Space.Kind.GROUP).first() if person.is_administrator else None
-    return group or memory.get_space(person.pk, space_id)
+    found = Space.objects.filter(pk=space_id, kind__in=Space.WITH_MEMBERS).first() if person.is_administrator else None
+    return found or memory.get_space(person.pk, space_id)
 
 
 def can_edit_members(person: User, space: Space) -> bool:
     """Return whether the user may add and remove members of `space` and choose its managers."""
-    is_group = space.kind == Space.Kind.GROUP
-    return is_group and (person.is_administrator or memory.manages_space(person.pk, space))
+    return space.has_members and (person.is_administrator or memory.manages_space(person.pk, space))
 
 
 def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
-    """Return a group whose members the user may edit.
+    """Return a group or project whose members the user may edit.
 
     Raises NotFoundError, or PermissionDenied for members who do not manage it.
     """
     group = space_for(person, group_id)
     if not can_edit_members(person, group):
-        raise PermissionDenied(_("Only managers of the group and administrators change who is in it. Ask one of them."))
+        raise PermissionDenied(_("Only its managers and administrators change who is in it. Ask one of them."))
     return group
 
 
@@ -91,13 +92,22 @@ def set_role(group: Space, person_id: uuid.UUID, role: str, *, by: User) -> None
 
 @transaction.atomic
 def delete_group(group: Space, *, by: User) -> None:
-    """Delete an empty group. Raises InvalidInputError."""
+    """Delete an empty group or project. Raises InvalidInputError."""
     if not memory.is_group_empty(group) or Thread.objects.filter(space=group).exists():
         sentence = _("%(group)s still has threads, documents or memories. Move or delete them first.")
         raise InvalidInputError(sentence % {"group": group.name})
     Membership.objects.filter(space=group).delete()
     memory.remove_group(group)
     record_audit(by, AuditEntry.Action.GROUP_DELETED, str(group.id))
+
+
+def with_member_names(spaces: QuerySet[Space]) -> list[tuple[Space, list[str]]]:
+    """Return these groups or projects by name, each with the names of its members."""
+    names: dict[uuid.UUID, list[str]] = defaultdict(list)
+    members = Membership.objects.filter(space__in=spaces).order_by("person__name")
+    for space_id, name in members.values_list("space_id", "person__name"):
+        names[space_id].append(name)
+    return [(space, names[space.id]) for space in spaces.order_by("name")]
 
 
 def groups_of(person: User) -> list[Space]:

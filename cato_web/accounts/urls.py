@@ -11,6 +11,7 @@ from cato_web.accounts.views import (
     export,
     groups,
     openid,
+    projects,
     spaces,
     tokens,
     webhooks,
@@ -47,7 +48,9 @@ urlpatterns = [
     path("admin/groups", groups.admin_groups, name="admin_groups"),
     path("admin/groups/<uuid:group_id>", groups.change_group, name="change_group"),
     path("admin/links/<int:link_id>/revoke", administration.revoke_link, name="revoke_link"),
+    path("projects", projects.project_list, name="projects"),
     path("spaces/<uuid:space_id>", spaces.space, name="space"),
+    path("spaces/<uuid:space_id>/project", projects.change_project, name="change_project"),
     path("spaces/<uuid:space_id>/members", spaces.change_members, name="change_members"),
     path("spaces/<uuid:space_id>/leave", spaces.leave_group, name="leave_group"),
 ]

@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from django.utils.translation import gettext as _
-from ninja import File, Query, Router
+from ninja import File, Form, Query, Router
 from ninja.files import UploadedFile
 from ninja.responses import Status
 from pydantic import Field
 
-from cato_web.api.auth import READ, WRITE, ApiRequest, create_once, current_user
+from cato_web.api.auth import READ, WRITE, ApiRequest, create_once, current_user, resolve_space
 from cato_web.api.errors import CHANGE, FIND, STORE, responses
-from cato_web.api.fields import Key
+from cato_web.api.fields import Key, SpaceName
 from cato_web.api.paging import Cursor, Limit, paginate
 from cato_web.api.schemas import ResponseModel
 from cato_web.idempotency import file_digest
@@ -64,15 +64,20 @@ class Imports(ResponseModel):
 def start_import(
     request: ApiRequest,
     file: Annotated[UploadedFile, File(description="The export, as it was downloaded.")],
+    space: Annotated[SpaceName | None, Form()] = None,
     idempotency_key: Key = None,
 ) -> Status[Import]:
-    """Import conversations into the user's personal space; a worker reads the file.
+    """Import conversations into a space; a worker reads the file.
 
     What was imported before is recognised and not imported again.
     """
     person_id = current_user(request).pk
-    content = [file.name, file_digest(file) if idempotency_key else ""]
-    (id,) = create_once(request, idempotency_key, content, lambda: [jobs.create_import(file, owner_id=person_id).pk])
+    content = [file.name, file_digest(file) if idempotency_key else "", space]
+
+    def create() -> list[uuid.UUID]:
+        return [jobs.create_import(file, owner_id=person_id, space=resolve_space(request, space)).pk]
+
+    (id,) = create_once(request, idempotency_key, content, create)
     return Status(202, _serialize(jobs.get_import(person_id, id)))
 
 

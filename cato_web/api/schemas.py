@@ -65,7 +65,7 @@ class SpaceInfo(ResponseModel):
     """A space."""
 
     id: uuid.UUID
-    kind: str = Field(description="own, group or team")
+    kind: str = Field(description="own, group, project or team")
     name: str
 
 

@@ -96,7 +96,7 @@ class SpaceEntry(BaseModel):
     """A space of memory."""
 
     name: str = Field(description="for the parameter `space` of other tools")
-    kind: str = Field(description="personal, group or team")
+    kind: str = Field(description="personal, group, project or team")
     audience: str = Field(description="who can read it")
 
 

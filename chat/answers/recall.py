@@ -96,6 +96,7 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
         person_id=turn.author_id,
         filters=RecallFilter.from_json(turn.thread.recall_filter).filter(),
         detect_instruction=can_instruct,
+        preferred=memory.preferred_space_id(turn.thread.space),
     )
     return TurnRecall(search_results, history)
 

@@ -18,6 +18,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
+from chat import access
 from chat.attachments import add_attachments, store_attachment, store_documents
 from chat.imports.extras import PartCounts
 from chat.imports.formats.archive import (
@@ -144,11 +145,12 @@ class ArchiveImport:
         return True
 
     def _add_instruction(self, part: ArchivedInstruction) -> bool:
-        """Add an instruction that is switched off; return whether it is new."""
-        if Instruction.objects.filter(space=self.space, text=part.text).exists():
+        """Add an instruction that is switched off; return whether it is new. Raises PermissionDeniedError."""
+        space = access.space_to_instruct(self.person_id, self.space.pk)
+        if Instruction.objects.filter(space=space, text=part.text).exists():
             return False
         with transaction.atomic():
-            editing.set_on(editing.add(self.space, part.text, by=self.person_id), False)
+            editing.set_on(editing.add(space, part.text, by=self.person_id), False)
         return True
 
     def _add_opinion(self, part: ArchivedOpinion) -> bool | None:

@@ -93,17 +93,18 @@ def import_conversations(
     source: Path | BinaryIO,
     *,
     person_id: uuid.UUID,
+    space: Space | None = None,
     progress: ProgressCallback = no_progress,
     report: ImportReport | None = None,
 ) -> ImportReport:
-    """Import every conversation in `source` (a JSON file, a zip, a folder) into the personal space.
+    """Import every conversation in `source` (a JSON file, a zip, a folder) into `space`; None: the personal space.
 
     Commits batches of 50 turns with their exchanges, so that it can be interrupted and repeated. `progress` counts
     "conversations" and "turns"; `report` is updated meanwhile. Raises InvalidInputError if `source` cannot be opened, and
     ExtractionError if it is damaged as a whole, or if nothing in it can be read.
     """
     report = ImportReport() if report is None else report
-    space = memory.personal_space(person_id)
+    space = space or memory.personal_space(person_id)
     with ExportFiles(source) as files:
         archive = ArchiveImport(files, space, person_id)
         pictures = PictureImport(files, space)
@@ -181,7 +182,7 @@ def _import_one(
     if not new_pairs:
         return
     if _is_visible_to_others(thread_id, new_pairs, space):
-        report.skip(title, _("Skipped new messages: the thread was moved to another space."))
+        report.skip(title, _("Skipped new messages: the thread is in another space."))
         report.already_there += 1
         return
     saved = 0
@@ -232,7 +233,7 @@ def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:
 
 
 def _is_visible_to_others(thread_id: uuid.UUID, dated: Sequence[DatedPair], space: Space) -> bool:
-    """Return whether new text would be added to a thread that was moved out of the personal space."""
+    """Return whether new text would be added to a thread that is in another space."""
     if not Thread.objects.filter(id=thread_id).exclude(space=space).exists():
         return False
     existing = dict(Turn.objects.filter(thread_id=thread_id).values_list("id", "answer"))

@@ -15,14 +15,19 @@ from django.utils.translation import gettext as _
 from chat.errors import InvalidMessageError
 from chat.models import IMPORTS, ImportJob
 from memory import api as memory
-from memory.api import Job, NotFoundError, clean_text, format_number, jobs
+from memory.api import Job, NotFoundError, Space, clean_text, format_number, jobs
 
 _MAX_NAME_LENGTH = 255
 _FILE_TTL = timedelta(days=1)  # of failed imports, which can be retried, and of orphaned files
 
 
-def create_import(file: File[bytes], *, owner_id: uuid.UUID) -> ImportJob:
-    """Store a file of conversations and queue its import. Raises InvalidMessageError if it is empty or too large."""
+def create_import(file: File[bytes], *, owner_id: uuid.UUID, space: Space | None = None) -> ImportJob:
+    """Store a file of conversations and queue its import into `space`, which the owner can read; None: the personal space.
+
+    Raises InvalidMessageError if the file is empty or too large, and InvalidInputError for an archived project.
+    """
+    if space is not None:
+        memory.ensure_open(space)
     name = clean_text(file.name or "").strip()[-_MAX_NAME_LENGTH:] or _("Without a name")
     limit = settings.CATO.chat.max_import_mb
     if not file.size:
@@ -35,7 +40,7 @@ def create_import(file: File[bytes], *, owner_id: uuid.UUID) -> ImportJob:
         raise InvalidMessageError(
             sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": limit}
         )
-    row = ImportJob(owner_id=owner_id, name=name, due_at=timezone.now())
+    row = ImportJob(owner_id=owner_id, space=space, name=name, due_at=timezone.now())
     row.file.save(name, file, save=False)
     with memory.delete_file_on_rollback(str(row.file.name)), transaction.atomic():
         row.save(force_insert=True)

@@ -16,7 +16,7 @@ from chat.imports.formats import count_conversations
 from chat.imports.importer import ImportReport, import_conversations
 from chat.models import ImportJob
 from memory import api as memory
-from memory.api import ExtractionError, InvalidInputError, Job, Lease, LeaseLostError, jobs
+from memory.api import ExtractionError, InvalidInputError, Job, Lease, LeaseLostError, NotFoundError, Space, jobs
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,11 @@ class ImportRun:
                     self._count(file)
                 file.seek(0)
                 import_conversations(
-                    file, person_id=self._row.owner_id, progress=self._on_progress, report=self._report
+                    file,
+                    person_id=self._row.owner_id,
+                    space=self._space(),
+                    progress=self._on_progress,
+                    report=self._report,
                 )
         except LeaseLostError:
             raise
@@ -93,6 +97,17 @@ class ImportRun:
             self._lease.fail(reason, finished_at=timezone.now())
             raise LeaseLostError
         self._lease.update(failures=self._row.failures + 1)
+
+    def _space(self) -> Space | None:
+        """Return the space to import to, if the owner can still add to it. Raises InvalidInputError."""
+        if self._row.space_id is None:
+            return None
+        try:
+            space = memory.get_space(self._row.owner_id, self._row.space_id)
+        except NotFoundError as error:
+            raise InvalidInputError(_("You are not a member of this project any more.")) from error
+        memory.ensure_open(space)
+        return space
 
     def _count(self, file: BinaryIO) -> None:
         """Save the number of conversations, to show the progress."""

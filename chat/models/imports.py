@@ -26,6 +26,13 @@ class ImportJob(Job):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    space = models.ForeignKey(
+        "memory.Space",
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="where it imports to; empty: the personal space",
+    )
     file = models.FileField(upload_to=place_of_import, max_length=120, blank=True)
     name = models.CharField(max_length=255, help_text="original name of the file")
     total = models.PositiveIntegerField(null=True, help_text="number of conversations in the file, once counted")

@@ -153,16 +153,15 @@ def _link(thread: Any, person_id: uuid.UUID, open_id: uuid.UUID | None) -> Threa
 def _listed_ids(person_id: uuid.UUID) -> set[uuid.UUID]:
     """Return the ids of the pinned threads, and of the newest ones of all spaces that are not archived.
 
-    They are chosen from the newest of each space, which an index has in order.
+    They are chosen from the newest of each space, which an index has in order. Those of archived projects are left out.
     """
-    spaces = memory.readable_space_ids(person_id)
+    open_spaces = memory.readable_spaces(person_id).filter(archived_at=None)
+    spaces = list(open_spaces.values_list("id", flat=True))
     own_marks = ReaderMarks.objects.filter(person_id=person_id)
     listed = Thread.objects.filter(deleted_at=None).exclude(
         pk__in=own_marks.filter(archived_at__isnull=False).values("thread_id")
     )
-    pinned = listed.filter(
-        pk__in=own_marks.filter(pinned_at__isnull=False).values("thread_id"), space_id__in=list(spaces)
-    )
+    pinned = listed.filter(pk__in=own_marks.filter(pinned_at__isnull=False).values("thread_id"), space_id__in=spaces)
     latest = (listed.filter(space_id=id).order_by("-last_message_at") for id in spaces)
     # SQLite has no limit within a union, but within a subquery.
     first, *others = (

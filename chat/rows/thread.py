@@ -19,7 +19,7 @@ from memory.api import Space
 
 @dataclass(frozen=True, slots=True)
 class ThreadRow:
-    """A thread, or one that is not created yet."""
+    """A thread, or one that is not created yet; `is_closed`: nothing can be posted, since its project is archived."""
 
     id: uuid.UUID | None
     title: str
@@ -47,6 +47,7 @@ class ThreadRow:
     is_pinned: bool
     is_muted: bool
     is_archived: bool
+    is_closed: bool
 
 
 def thread_row(
@@ -99,6 +100,7 @@ def thread_row(
         is_pinned=thread is not None and thread.pinned_at is not None,
         is_muted=thread is not None and thread.muted_at is not None,
         is_archived=thread is not None and thread.archived_at is not None,
+        is_closed=space is not None and space.archived_at is not None,
     )
 
 

@@ -28,11 +28,16 @@ _MAX_TITLE_LENGTH, _MAX_MODEL_LENGTH = 200, 120
 def create_thread(
     person_id: uuid.UUID, *, title: str = "", space: Space | None = None, is_remembered: bool = True
 ) -> Thread:
-    """Create an empty thread in `space`, which this person can read; None: the personal space."""
+    """Create an empty thread in `space`, which this person can read; None: the personal space.
+
+    Raises InvalidInputError for an archived project.
+    """
+    space = space or memory.personal_space(person_id)
+    memory.ensure_open(space)
     title = _clean_title(title)
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=space or memory.personal_space(person_id),
+        space=space,
         title=title or _("New thread"),
         title_source=Thread.TitleSource.USER if title else Thread.TitleSource.FIRST_MESSAGE,
         model=get_user_model().objects.get(pk=person_id).default_model,

@@ -18,6 +18,7 @@ from chat.models import Attachment, Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_link_changed
 from chat.threads.reader_marks import ensure_marker
 from chat.turns.answer_limit import running_answers_of
+from memory import api as memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,10 @@ def create_turn(
 ) -> Turn:
     """Create a turn as the head of the thread, whose row is locked, and mark the thread as read for its author.
 
-    A new thread has `turn_id` as its head already. `written_at` is the date of the message; None: now.
+    A new thread has `turn_id` as its head already. `written_at` is the date of the message; None: now. Raises
+    InvalidInputError if the thread is in an archived project.
     """
+    memory.ensure_open(thread.space)
     now = timezone.now()
     turn = Turn.objects.create(
         id=turn_id or uuid.uuid4(),

@@ -15,7 +15,7 @@ from chat.errors import InvalidMessageError
 from chat.imports import jobs
 from chat.imports.formats import PROVIDERS
 from chat.views.import_rows import EMBEDDING, row_of
-from memory.api import PageRequest
+from memory.api import InvalidInputError, PageRequest, parse_space, space_choices
 
 _MAX_ROWS = 20
 
@@ -29,8 +29,8 @@ def import_page(request: PageRequest) -> HttpResponse:
         file = request.FILES.get("file")
         if file is None:
             raise InvalidMessageError(_("Choose the file that was exported first."))
-        jobs.create_import(file, owner_id=request.user.pk)
-    except InvalidMessageError as error:
+        jobs.create_import(file, owner_id=request.user.pk, space=parse_space(request))
+    except InvalidInputError as error:
         return render(request, "chat/import.html", _context(request) | {"error": str(error)}, status=422)
     return redirect("import")
 
@@ -66,5 +66,6 @@ def _context(request: PageRequest) -> dict[str, object]:
         "providers": ", ".join(PROVIDERS),
         "most_mb": settings.CATO.chat.max_import_mb,
         "rows": [row_of(row) for row in jobs.list_imports(request.user.pk)[:_MAX_ROWS]],
+        "places": space_choices(request.user.pk),
         "error": "",
     }

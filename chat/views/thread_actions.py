@@ -33,6 +33,7 @@ from memory.api import (
     PageRequest,
     audience_text,
     clean_text,
+    listed_space,
     parse_space,
     space_choices,
 )
@@ -47,14 +48,17 @@ _EXPORTS = {
 
 @require_GET
 def threads(request: PageRequest) -> HttpResponse:
-    """List readable threads, newest first, filtered by words of the title; `?archived=yes` lists archived ones."""
+    """List readable threads, newest first, filtered by words of the title and by space; `?archived=yes` lists archived ones."""
     query = clean_text(request.GET.get("q", "")).strip()
     is_archive = request.GET.get("archived") == "yes"
-    rows = with_marks(access.readable_threads(request.user.pk), request.user.pk).select_related("space")
+    space = listed_space(request)
+    readable = access.readable_threads(request.user.pk)
+    readable = readable if space is None else readable.filter(space=space)
+    rows = with_marks(readable, request.user.pk).select_related("space")
     rows = rows.filter(archived_at__isnull=not is_archive)
     matching = contains_all_words(rows, query.split(), "title")
     page = Paginator(matching.order_by("-last_message_at"), _PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive}
+    context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive, "space": space}
     return render(request, "chat/threads.html", context)
 
 

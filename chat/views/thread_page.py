@@ -183,5 +183,6 @@ def thread_page(
         "visitors": _visitors(request, thread),
         "news": find_news(thread, turns, request.user.pk) if thread and later is None else None,
         "places": [] if thread else space_choices(request.user.pk),
+        "chosen_space": request.POST.get("space", request.GET.get("space", "")),
     }
     return render(request, "chat/thread.html", context, status=status)

@@ -28,6 +28,7 @@ from memory.events import record_events
 from memory.exchanges.lifecycle import Metadata
 from memory.models import Document, DocumentVersion, Event, Space
 from memory.models.documents import storage_path
+from memory.spaces.access import ensure_open
 from memory.text import clean_text, has_visible_text, without_bidi_controls
 from memory.utils import stored_files
 from memory.utils.formatting import error_text, format_number
@@ -65,11 +66,12 @@ def upload_document(
     is a document that the caller has checked this person may change; without it, people only add versions to their own
     documents. `is_separate`: the file becomes a document of its own, with a number after its name if that is taken, and
     with the id `document_id`, if that is not None.
-    Raises InvalidInputError for an unsupported file, DocumentConflictError if the document of this name belongs to
+    Raises InvalidInputError for an unsupported file or an archived project, DocumentConflictError if the document of this name belongs to
     someone else, and VectorStoreDisabledError.
     """
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
+    ensure_open(space)
     name = normalise_name(name)
     if not all(has_visible_text(PurePath(part).stem) for part in name.split("/")):
         raise InvalidInputError(

@@ -15,6 +15,7 @@ from memory.events import record_events
 from memory.exchanges.forgetting import forget
 from memory.knowledge.sources import drop_sources
 from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Event, Exchange, LexicalEntry, Space
+from memory.spaces.access import ensure_open
 from memory.utils.batching import batched
 
 _BATCH_SIZE = 500
@@ -22,7 +23,8 @@ _BATCH_SIZE = 500
 
 @transaction.atomic
 def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
-    """Move all exchanges of the thread to the space `to`; return their number."""
+    """Move all exchanges of the thread to the space `to`; return their number. Raises InvalidInputError if it is archived."""
+    ensure_open(to)
     _send_moved_on_commit(by, to, thread_id=thread_id)
     exchanges = Exchange.objects.filter(thread_id=thread_id)
     moved = list(exchanges.filter(forgotten_at=None).exclude(space=to).only("thread_id", "space_id"))
@@ -41,8 +43,9 @@ def move_document(document: Document, *, to: Space, by: uuid.UUID, is_separate: 
     """Move the document with all its chunks to the space `to`; return the number of chunks moved.
 
     `is_separate`: it gets a number after its name if `to` has a document of this name. Raises InvalidInputError while a
-    version is being processed, and otherwise if the name is taken.
+    version is being processed, and otherwise if the name is taken or `to` is archived.
     """
+    ensure_open(to)
     locked = Document.objects.select_for_update().get(pk=document.pk)
     if is_being_read(locked):
         sentence = _("%(name)s is still being read. Move it when it is remembered, or cancel that first.")

@@ -12,6 +12,7 @@ from memory.documents.chunking import split
 from memory.errors import InvalidInputError
 from memory.exchanges.lifecycle import Metadata, NewExchange, remember_many
 from memory.models import Exchange, Space
+from memory.spaces.access import ensure_open
 from memory.text import clean_text
 
 
@@ -31,8 +32,9 @@ def add_note(
 
     `note_id` becomes the id of the first one, and the ids of the others are derived from it.
 
-    Raises InvalidInputError for an empty text and for invalid metadata, and VectorStoreDisabledError.
+    Raises InvalidInputError for an empty text, invalid metadata and an archived project, and VectorStoreDisabledError.
     """
+    ensure_open(space)
     text = clean_text(text)
     configured = settings.CATO.vector_store
     spans = split(

@@ -27,7 +27,7 @@ from memory.index import generations
 from memory.models import Event, Exchange, IndexGeneration, Record, Space
 from memory.retrieval import get_strategy, query_embedding
 from memory.retrieval.types import Query, RankedHits
-from memory.spaces.access import SpaceIds, in_spaces
+from memory.spaces.access import SpaceIds, ensure_open, in_spaces
 from memory.text import clean_text
 
 MAX_RECORDS = 1000
@@ -80,10 +80,11 @@ def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid
 
     A known id keeps its exchange: text, metadata and vector are replaced, and the version number increases. Unchanged
     records are skipped. Only the owner can replace a record. The caller has checked that `owner_id` can write to
-    `space`. Raises InvalidInputError, VectorStoreDisabledError, RecordConflictError if an id belongs to another person,
+    `space`. Raises InvalidInputError, also for an archived project, VectorStoreDisabledError, RecordConflictError if an id belongs to another person,
     and EmbeddingError if a vector cannot be checked because the model's dimension is unknown.
     """
     _require_vector_store()
+    ensure_open(space)
     validated = _validate_records(records)
     with transaction.atomic():
         # The lock serializes programs that send the same new id. Exchanges can still be added to the space.

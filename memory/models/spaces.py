@@ -1,4 +1,4 @@
-"""Spaces, the unit of access control, and the members of groups."""
+"""Spaces, the unit of access control, and the members of groups and projects."""
 
 from __future__ import annotations
 
@@ -11,20 +11,35 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Space(models.Model):
-    """A space of one person, of a group, or of the team; it determines who can read its contents."""
+    """A space of one person, of a group, of a project, or of the team; it determines who can read its contents.
+
+    Administrators create groups, and every person can create projects. The last three fields are those of projects:
+    `archived_at` is when a project was closed for new contents.
+    """
 
     class Kind(models.TextChoices):
         PERSONAL = "own", _("Only you")
         GROUP = "group", _("Group")
+        PROJECT = "project", _("Project")
         TEAM = "team", _("Everyone")
 
+    class RecallMode(models.TextChoices):
+        PROJECT_ONLY = "only", _("This project only")
+        PROJECT_FIRST = "first", _("This project first")
+        SHARED = "shared", _("Everything its members share")
+
+    WITH_MEMBERS = (Kind.GROUP, Kind.PROJECT)
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    kind = models.CharField(max_length=5, choices=Kind.choices)
+    kind = models.CharField(max_length=7, choices=Kind.choices)
     name = models.CharField(max_length=80, blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     members: models.ManyToManyField[models.Model, Membership] = models.ManyToManyField(
         settings.AUTH_USER_MODEL, through="Membership", related_name="+"
     )
+    description = models.CharField(max_length=500, blank=True)
+    recall_mode = models.CharField(max_length=6, choices=RecallMode.choices, default=RecallMode.PROJECT_FIRST)
+    archived_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
@@ -38,12 +53,22 @@ class Space(models.Model):
 
     @property
     def display_name(self) -> str:
-        """Return the name of a group, or the label of the audience for other spaces."""
-        return self.name if self.kind == self.Kind.GROUP else self.get_kind_display()
+        """Return the name of a group or project, or the label of the audience for other spaces."""
+        return self.name if self.has_members else self.get_kind_display()
+
+    @property
+    def has_members(self) -> bool:
+        """Return True for a group or project, whose readers are its members."""
+        return self.kind in self.WITH_MEMBERS
+
+    @property
+    def is_project(self) -> bool:
+        """Return True for a project."""
+        return self.kind == self.Kind.PROJECT
 
 
 class Membership(models.Model):
-    """A person's membership of a group, with the role of member or manager."""
+    """A person's membership of a group or project, with the role of member or manager."""
 
     class Role(models.TextChoices):
         MEMBER = "member", _("Member")
@@ -58,7 +83,7 @@ class Membership(models.Model):
 
 
 class MembershipChange(models.Model):
-    """A change of a group's members, shown to them; rows are only added, and are deleted with the group."""
+    """A change of the members of a space, shown to them; rows are only added, and are deleted with the space."""
 
     class Kind(models.TextChoices):
         CREATED = "created"

@@ -64,7 +64,7 @@ class RecallOptions:
     `spaces` are the readable spaces; exchanges in `exclude` are never returned. The feedback of `person_id` is applied.
     `max_tokens` None stands for `context_max_tokens`. `filters` is an additional condition on the hits. `keep_query`
     allows caching the query vector in this process. `detect_instruction` looks for a standing instruction in the newest
-    message.
+    message. Hits of the space `preferred` come first.
     """
 
     spaces: SpaceIds
@@ -75,6 +75,7 @@ class RecallOptions:
     max_tokens: int | None = None
     filters: Filter | None = None
     detect_instruction: bool = False
+    preferred: uuid.UUID | None = None
 
 
 @dataclass(slots=True)
@@ -100,6 +101,7 @@ def recall(
     max_tokens: int | None = None,
     filters: Filter | None = None,
     detect_instruction: bool = False,
+    preferred: uuid.UUID | None = None,
 ) -> SearchResults:
     """Return the hits for a conversation; `messages` are its last messages, newest last.
 
@@ -116,6 +118,7 @@ def recall(
         max_tokens=max_tokens,
         filters=filters,
         detect_instruction=detect_instruction,
+        preferred=preferred,
     )
     outcome = _Outcome()
     try:
@@ -237,13 +240,15 @@ def _interleave(texts: list[str], options: RecallOptions, outcome: _Outcome) -> 
     query = _build_turn_query(texts, options)
     if options.detect_instruction:
         outcome.get_instruction = instruction_detection.detect_async(texts[-1], query)
-    hits = _hits_above_gate(query, outcome)
+    hits = _preferred_first(_hits_above_gate(query, outcome), options.preferred)
     if len(texts) == 1 or not is_follow_up(query.traits):
         yield from hits
         return
     yield from hits[:1]
     seen = {result.exchange.id for result in hits[:1]}
-    joined_hits = _hits_above_gate(_build_turn_query(texts, options, joined=True), outcome)
+    joined_hits = _preferred_first(
+        _hits_above_gate(_build_turn_query(texts, options, joined=True), outcome), options.preferred
+    )
     for pair in zip_longest(joined_hits, hits[1:]):
         for result in pair:
             if result is not None and result.exchange.id not in seen:
@@ -267,6 +272,15 @@ def _hits_above_gate(query: Query, outcome: _Outcome) -> list[Hit]:
     outcome.note = outcome.note or _note(ranking)
     outcome.subject_order = ranking.subject_order
     return [result for result in ranking.results if not result.is_below_gate]
+
+
+def _preferred_first(hits: list[Hit], space_id: uuid.UUID | None) -> list[Hit]:
+    """Put the hits of this space first. If the best hit is another one, it stays second, since it may be the answer."""
+    preferred = [hit for hit in hits if hit.exchange.space_id == space_id]
+    others = [hit for hit in hits if hit.exchange.space_id != space_id]
+    if not preferred or hits[0] is preferred[0]:
+        return preferred + others
+    return [preferred[0], others[0], *preferred[1:], *others[1:]]
 
 
 def _note(ranking: RankedHits) -> str:

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
-from django.db.models import FilteredRelation, Model, OuterRef, Q, QuerySet
+from django.db.models import Count, FilteredRelation, Model, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from memory.errors import NotFoundError
+from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Membership, Reveal, Space
 
 SpaceIds = frozenset[uuid.UUID]
@@ -21,7 +21,7 @@ M = TypeVar("M", bound=Model)
 
 
 def readable_space_ids(person_id: uuid.UUID) -> SpaceIds:
-    """Return the readable spaces of this person: their personal space, their groups and the team space."""
+    """Return the readable spaces of this person: their personal space, their groups and projects, and the team space."""
     return frozenset(readable_spaces(person_id).values_list("id", flat=True))
 
 
@@ -32,22 +32,50 @@ def space_ids_shared_by_all_readers(space_id: uuid.UUID) -> SpaceIds:
 
 
 def audience_space_ids(space: Space) -> SpaceIds:
-    """Return the spaces that every reader of `space` can read."""
+    """Return the spaces from which a thread in `space` recalls: at most those that every reader of it can read.
+
+    A project decides for itself whether this is the project alone. Personal spaces are never among those of a project,
+    even if it has one member, because others can join and then read the answers.
+    """
     if space.owner_id is not None:
         return readable_space_ids(space.owner_id)
-    team = Space.objects.filter(kind=Space.Kind.TEAM).values_list("id", flat=True)
-    return frozenset({space.id, *team})
+    if space.is_project and space.recall_mode == Space.RecallMode.PROJECT_ONLY:
+        return frozenset({space.id})
+    others = Q(kind=Space.Kind.TEAM)
+    if space.is_project:
+        others |= Q(id__in=_spaces_of_all_members(space))
+    return frozenset({space.id, *Space.objects.filter(others).values_list("id", flat=True)})
+
+
+def _spaces_of_all_members(space: Space) -> QuerySet[Membership, uuid.UUID]:
+    """Return the ids of the groups and projects in which every member of `space` is a member."""
+    members = Membership.objects.filter(space=space)
+    shared = Membership.objects.filter(person_id__in=members.values("person_id")).values("space_id")
+    count = members.values("space_id").annotate(count=Count("id")).values("count")
+    return shared.annotate(count=Count("id")).filter(count=Subquery(count)).values_list("space_id", flat=True)
+
+
+def preferred_space_id(space: Space) -> uuid.UUID | None:
+    """Return the space that comes first in the recall of a thread in `space`: a project, if it is set so; else None."""
+    return space.id if space.is_project and space.recall_mode == Space.RecallMode.PROJECT_FIRST else None
+
+
+def ensure_open(space: Space) -> None:
+    """Raise InvalidInputError if nothing can be added to the space, because it is an archived project."""
+    if space.archived_at is not None:
+        sentence = _("%(project)s is archived. A manager of the project can reopen it on its page.")
+        raise InvalidInputError(sentence % {"project": space.name})
 
 
 def manages_space(person_id: uuid.UUID, space: Space) -> bool:
     """Return True if this person manages `space`.
 
-    The owner manages a personal space, the managers a group, and administrators the team space. Without read access a
-    person manages nothing.
+    The owner manages a personal space, the managers a group or project, and administrators the team space. Without read
+    access a person manages nothing.
     """
     if space.kind == Space.Kind.PERSONAL:
         return space.owner_id == person_id
-    if space.kind == Space.Kind.GROUP:
+    if space.has_members:
         managers = Membership.objects.filter(space=space, role=Membership.Role.MANAGER)
         return managers.filter(person_id=person_id).exists()
     return _is_administrator(person_id)
@@ -99,9 +127,16 @@ def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 
 
 def list_readable_spaces(person_id: uuid.UUID) -> list[Space]:
-    """Return the readable spaces as rows: the personal space, groups by name, then the team space."""
-    order = {Space.Kind.PERSONAL: 0, Space.Kind.GROUP: 1, Space.Kind.TEAM: 2}
-    return sorted(readable_spaces(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
+    """Return the readable spaces as rows: the personal space, projects and groups by name, then the team space."""
+    order = [Space.Kind.PERSONAL, Space.Kind.PROJECT, Space.Kind.GROUP, Space.Kind.TEAM]
+    return sorted(
+        readable_spaces(person_id), key=lambda space: (order.index(Space.Kind(space.kind)), space.name.casefold())
+    )
+
+
+def list_open_spaces(person_id: uuid.UUID) -> list[Space]:
+    """Return the spaces to which this person can add something, in the same order: without archived projects."""
+    return [space for space in list_readable_spaces(person_id) if space.archived_at is None]
 
 
 def space_by_name(person_id: uuid.UUID, name: str) -> Space:
@@ -142,8 +177,8 @@ def readable_pairs(space_ids: Set[uuid.UUID], person_ids: Set[uuid.UUID]) -> set
     rows = Space.objects.filter(id__in=list(space_ids)).annotate(reading=memberships)
     pairs = set()
     for space_id, kind, owner_id, member_id in rows.values_list("id", "kind", "owner_id", "reading__person_id"):
-        readers = {Space.Kind.PERSONAL: {owner_id}, Space.Kind.GROUP: {member_id}, Space.Kind.TEAM: person_ids}
-        pairs |= {(space_id, person_id) for person_id in readers[Space.Kind(kind)] & person_ids}
+        readers = {Space.Kind.PERSONAL: {owner_id}, Space.Kind.TEAM: person_ids}.get(Space.Kind(kind), {member_id})
+        pairs |= {(space_id, person_id) for person_id in readers & person_ids}
     return pairs
 
 
@@ -154,10 +189,10 @@ def readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
 
 def _readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
     person_of_membership = OuterRef(person_id) if isinstance(person_id, OuterRef) else person_id
-    groups = Membership.objects.filter(person_id=person_of_membership).values("space_id")
+    joined = Membership.objects.filter(person_id=person_of_membership).values("space_id")
     return Space.objects.filter(
         Q(kind=Space.Kind.PERSONAL, owner_id=person_id)
-        | Q(kind=Space.Kind.GROUP, id__in=groups)
+        | Q(kind__in=Space.WITH_MEMBERS, id__in=joined)
         | Q(kind=Space.Kind.TEAM)
     )
 

@@ -1,17 +1,19 @@
-"""Groups: create, rename and remove them, and manage their members."""
+"""Groups and projects: create, rename and remove them, and manage their members."""
 
 from __future__ import annotations
 
 import uuid
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Document, Exchange, Membership, MembershipChange, Space
-from memory.text import clean_name
+from memory.text import clean_name, clean_text
 
 Change = MembershipChange.Kind
 _MAX_NAME_LENGTH = 80
+MAX_DESCRIPTION_LENGTH = 500
 # Names that commands use for the other spaces.
 _RESERVED_NAMES = ("own", "team", "everyone", "only you")
 
@@ -26,10 +28,33 @@ def get_group(group_id: uuid.UUID) -> Space:
 
 def create_group(name: str, *, by: uuid.UUID) -> Space:
     """Create a group and make its creator a manager. Raises InvalidInputError if the name is empty or taken."""
-    group = Space.objects.create(kind=Space.Kind.GROUP, name=_unused_name(name, None))
-    Membership.objects.create(space=group, person_id=by, role=Membership.Role.MANAGER)
-    _log_change(group, by, Change.CREATED, by=by)
-    return group
+    return _create(Space.Kind.GROUP, by, name=_unused_name(name, None))
+
+
+def create_project(name: str, *, description: str = "", by: uuid.UUID) -> Space:
+    """Create a project and make its creator a manager. Raises InvalidInputError if the name is empty or taken."""
+    return _create(
+        Space.Kind.PROJECT, by, name=_unused_name(name, None), description=_validated_description(description)
+    )
+
+
+def change_project(project: Space, *, name: str, description: str, recall_mode: str) -> None:
+    """Change what a project is called and from where its threads recall. Raises InvalidInputError."""
+    if recall_mode not in Space.RecallMode.values:
+        raise InvalidInputError(_("Choose from where the threads of this project recall."))
+    Space.objects.filter(id=project.id).update(
+        name=_unused_name(name, project), description=_validated_description(description), recall_mode=recall_mode
+    )
+
+
+def archive_project(project: Space) -> None:
+    """Close the project for new contents; what it has can still be read, found and recalled."""
+    Space.objects.filter(id=project.id, archived_at=None).update(archived_at=timezone.now())
+
+
+def reopen_project(project: Space) -> None:
+    """Open an archived project for new contents again."""
+    Space.objects.filter(id=project.id).update(archived_at=None)
 
 
 def rename_group(group: Space, name: str) -> None:
@@ -64,12 +89,12 @@ def set_group_role(group: Space, person_id: uuid.UUID, role: str, *, by: uuid.UU
 
 
 def remove_group(group: Space) -> None:
-    """Delete the row of an empty group; callers check `is_group_empty` first."""
-    Space.objects.filter(id=group.id, kind=Space.Kind.GROUP).delete()
+    """Delete the row of an empty group or project; callers check `is_group_empty` first."""
+    Space.objects.filter(id=group.id, kind__in=Space.WITH_MEMBERS).delete()
 
 
 def is_group_empty(group: Space) -> bool:
-    """Return True if the group has neither exchanges nor documents.
+    """Return True if the group or project has neither exchanges nor documents.
 
     Forgotten documents do not count; tombstones of exchanges do.
     """
@@ -79,17 +104,34 @@ def is_group_empty(group: Space) -> bool:
     )
 
 
+def _create(kind: Space.Kind, by: uuid.UUID, **fields: str) -> Space:
+    space = Space.objects.create(kind=kind, **fields)
+    Membership.objects.create(space=space, person_id=by, role=Membership.Role.MANAGER)
+    _log_change(space, by, Change.CREATED, by=by)
+    return space
+
+
 def _log_change(group: Space, person_id: uuid.UUID, kind: Change, *, by: uuid.UUID) -> None:
     MembershipChange.objects.create(space=group, person_id=person_id, by_id=by, kind=kind)
 
 
 def _unused_name(name: str, renamed: Space | None) -> str:
+    """Return the name for a space, which commands find by it, so no other group or project may have it."""
     name = clean_name(name)[:_MAX_NAME_LENGTH].strip()
     if not name:
-        raise InvalidInputError(_("Give the group a name."))
-    groups = Space.objects.filter(kind=Space.Kind.GROUP)
-    existing_names = (groups.exclude(id=renamed.id) if renamed else groups).values_list("name", flat=True)
+        raise InvalidInputError(_("Enter a name."))
+    others = Space.objects.filter(kind__in=Space.WITH_MEMBERS)
+    existing_names = (others.exclude(id=renamed.id) if renamed else others).values_list("name", flat=True)
     labels = (str(kind.label).casefold() for kind in (Space.Kind.PERSONAL, Space.Kind.TEAM))
     if name.casefold() in {*_RESERVED_NAMES, *labels, *(existing.casefold() for existing in existing_names)}:
-        raise InvalidInputError(_("%(name)s is taken. Give the group another name.") % {"name": name})
+        raise InvalidInputError(_("%(name)s is taken. Choose another name.") % {"name": name})
     return name
+
+
+def _validated_description(text: str) -> str:
+    text = " ".join(clean_text(text).split())
+    if len(text) > MAX_DESCRIPTION_LENGTH:
+        raise InvalidInputError(
+            _("The description has at most %(most)s characters.") % {"most": MAX_DESCRIPTION_LENGTH}
+        )
+    return text

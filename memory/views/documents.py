@@ -34,7 +34,7 @@ from memory.models import Document, DocumentVersion
 from memory.spaces import access
 from memory.text import parse_uuid
 from memory.views.document_rows import DocumentRow, UploadChip, document_row
-from memory.views.forms import parse_space, space_choices
+from memory.views.forms import listed_space, parse_space, space_choices
 from memory.views.http import PageRequest
 
 _PAGE_SIZE = 50
@@ -107,11 +107,9 @@ def changeable(request: PageRequest, document_id: uuid.UUID) -> Document:
 
 
 def _list_context(request: PageRequest) -> dict[str, object]:
-    rows = (
-        active_documents(access.readable_space_ids(request.user.pk))
-        .select_related("space", "owner")
-        .order_by("-created_at")
-    )
+    space = listed_space(request)
+    spaces = access.readable_space_ids(request.user.pk) if space is None else frozenset({space.pk})
+    rows = active_documents(spaces).select_related("space", "owner").order_by("-created_at")
     page = Paginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
     return {
         "section": "documents",
@@ -119,6 +117,8 @@ def _list_context(request: PageRequest) -> dict[str, object]:
         "rows": [_document_row(request, state) for state in document_statuses(page)],
         "upload_limits": upload_limits(),
         "places": space_choices(request.user.pk),
+        "space": space,
+        "chosen": request.GET.get("space", ""),
         "embedding_host": remote_host(settings.CATO.vector_store),
     }
 

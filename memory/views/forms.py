@@ -35,13 +35,13 @@ class SpaceChoice:
 
 
 def space_choices(person_id: uuid.UUID, current: uuid.UUID | None = None) -> list[SpaceChoice]:
-    """Return the spaces that the person can read, `current` marked."""
+    """Return the spaces to which the person can add something, `current` marked."""
     people = get_user_model().objects.filter(is_active=True)
     return [
         SpaceChoice(
             space.id, space.display_name, space.kind, access.readers(space, people).count(), space.id == current
         )
-        for space in access.list_readable_spaces(person_id)
+        for space in access.list_open_spaces(person_id)
     ]
 
 
@@ -54,6 +54,12 @@ def parse_space(request: PageRequest) -> Space | None:
         return access.get_space(request.user.pk, uuid.UUID(value))
     except (ValueError, NotFoundError) as error:
         raise InvalidInputError(_("This space is not there any more, or not yours. Choose another one.")) from error
+
+
+def listed_space(request: PageRequest) -> Space | None:
+    """Return the space to which the parameter `space` limits a list, None for all. Raises NotFoundError."""
+    value = request.GET.get("space", "")
+    return access.get_space(request.user.pk, parse_uuid(value) or uuid.UUID(int=0)) if value else None
 
 
 def parse_passage(request: PageRequest, exchange_id: uuid.UUID) -> list[uuid.UUID]:

@@ -21,7 +21,7 @@ from memory.models import Exchange
 from memory.spaces import access
 from memory.spaces.access import audience_text
 from memory.text import excerpt
-from memory.views.forms import parse_space, space_choices
+from memory.views.forms import listed_space, parse_space, space_choices
 from memory.views.http import PageRequest
 
 _PAGE_SIZE = 50
@@ -57,8 +57,9 @@ def notes(request: PageRequest) -> HttpResponse:
 
 
 def _page(request: PageRequest, *, text: str = "", error: str = "", status: int = 200) -> HttpResponse:
-    readable = access.readable_space_ids(request.user.pk)
-    notes = access.in_spaces(Exchange.objects.findable().filter(source=Exchange.Source.NOTE), readable)
+    space = listed_space(request)
+    spaces = access.readable_space_ids(request.user.pk) if space is None else frozenset({space.pk})
+    notes = access.in_spaces(Exchange.objects.findable().filter(source=Exchange.Source.NOTE), spaces)
     first_chunks = notes.filter(Q(chunk_index=None) | Q(chunk_index=0))
     page = Paginator(first_chunks.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE_SIZE).get_page(
         request.GET.get("page")
@@ -71,7 +72,8 @@ def _page(request: PageRequest, *, text: str = "", error: str = "", status: int 
         "rows": [_note_row(note, states.get(note.pk, "")) for note in page],
         "places": space_choices(request.user.pk),
         "text": text,
-        "chosen": request.POST.get("space", ""),
+        "space": space,
+        "chosen": request.POST.get("space", request.GET.get("space", "")),
         "error": error,
         "notes_url": request.build_absolute_uri(reverse("notes")),
     }

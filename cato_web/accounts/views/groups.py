@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,12 +15,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from cato_web.accounts import groups
 from cato_web.accounts.views import AuthenticatedRequest
 from memory import api as memory
-from memory.api import InvalidInputError, Membership, Space, admin_required
+from memory.api import InvalidInputError, Space, admin_required
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group with the names of its members."""
+    """A group or project with the names of its members."""
 
     id: uuid.UUID
     name: str
@@ -31,12 +30,14 @@ class GroupRow:
 @admin_required
 @require_http_methods(["GET", "POST"])
 def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
-    """List all groups with their members, or create one."""
+    """List all groups and projects with their members, or create a group."""
     if request.method == "POST":
         return _apply_change(
             request, lambda: _created_text(groups.create_group(request.POST.get("name", ""), by=request.user))
         )
-    return render(request, "people/admin_groups.html", {"section": "admin", "tab": "groups", "groups": _rows()})
+    rows = {"groups": _rows(Space.Kind.GROUP), "projects": _rows(Space.Kind.PROJECT)}
+    context = {"section": "admin", "tab": "groups", **rows}
+    return render(request, "people/admin_groups.html", context)
 
 
 @admin_required
@@ -67,9 +68,6 @@ def _apply_change(request: AuthenticatedRequest, change: Callable[[], str]) -> H
     return redirect("admin_groups")
 
 
-def _rows() -> list[GroupRow]:
-    names: dict[uuid.UUID, list[str]] = defaultdict(list)
-    for space_id, name in Membership.objects.order_by("person__name").values_list("space_id", "person__name"):
-        names[space_id].append(name)
-    rows = Space.objects.filter(kind=Space.Kind.GROUP).order_by("name")
-    return [GroupRow(group.id, group.name, names[group.id]) for group in rows]
+def _rows(kind: Space.Kind) -> list[GroupRow]:
+    found = groups.with_member_names(Space.objects.filter(kind=kind))
+    return [GroupRow(space.id, space.name, names) for space, names in found]

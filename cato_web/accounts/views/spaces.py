@@ -18,6 +18,7 @@ from cato_web.accounts import groups
 from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest
 from chat.rows.instructions import space_section
+from chat.rows.space_contents import space_contents
 from memory import api as memory
 from memory.api import Membership, MembershipChange, Space, parse_uuid
 
@@ -29,7 +30,7 @@ _SENTENCES = {
     MembershipChange.Kind.MADE_MEMBER: gettext_noop("%(by)s made %(name)s a member."),
 }
 _OWN_SENTENCES = {
-    MembershipChange.Kind.CREATED: gettext_noop("%(name)s created the group."),
+    MembershipChange.Kind.CREATED: gettext_noop("%(name)s created it."),
     MembershipChange.Kind.ADDED: gettext_noop("%(name)s joined by their own decision."),
     MembershipChange.Kind.REMOVED: gettext_noop("%(name)s left."),
     MembershipChange.Kind.MADE_MANAGER: gettext_noop("%(name)s became a manager by their own decision."),
@@ -58,7 +59,7 @@ class ChangeRow:
 
 @require_GET
 def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
-    """Show the readers and managers of a space, with the controls that the user may use."""
+    """Show the readers and managers of a space, with the controls that the user may use, and what a project contains."""
     space_row = groups.space_for(request.user, space_id)
     members = _members(space_row, request.user)
     can_edit = groups.can_edit_members(request.user, space_row)
@@ -76,7 +77,17 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
         "instructions": instructions,
         "choices": [space_row] if is_managed else [],
     }
-    return render(request, "people/space.html", context)
+    if not space_row.is_project:
+        return render(request, "people/space.html", context)
+    manages = memory.manages_space(request.user.pk, space_row)
+    context |= {
+        "section": "projects",
+        "contents": space_contents(request.user.pk, space_row),
+        "can_change": manages,
+        "recall_modes": Space.RecallMode.choices,
+        "max_description": memory.MAX_DESCRIPTION_LENGTH,
+    }
+    return render(request, "people/project.html", context)
 
 
 @require_POST
@@ -100,8 +111,8 @@ def change_members(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRe
 
 @require_POST
 def leave_group(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
-    """Leave a group."""
-    group = get_object_or_404(Space, pk=space_id, kind=Space.Kind.GROUP, membership__person=request.user)
+    """Leave a group or project."""
+    group = get_object_or_404(Space, pk=space_id, kind__in=Space.WITH_MEMBERS, membership__person=request.user)
     groups.remove_member(group, request.user.pk, by=request.user)
     messages.success(request, _("You are not in %(group)s any more.") % {"group": group.name})
     return redirect("settings")
@@ -109,7 +120,7 @@ def leave_group(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRespo
 
 def _members(space_row: Space, viewer: User) -> list[MemberRow]:
     readers = memory.readers(space_row, User.objects.filter(left_at=None)).order_by("name", "id")
-    if space_row.kind == Space.Kind.GROUP:
+    if space_row.has_members:
         manager_rows = Membership.objects.filter(space=space_row, role=Membership.Role.MANAGER)
         managers = set(manager_rows.values_list("person_id", flat=True))
     elif space_row.kind == Space.Kind.TEAM:

@@ -1,4 +1,4 @@
-"""Command: import conversations of other products into a user's personal space."""
+"""Command: import conversations of other products into a space of a user."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.accounts.services import UserLookupError, get_user_by_name
+from cato_web.cli.actions import resolve_space
 from cato_web.management.store_command import ProgressBars
 from chat.imports.formats import PROVIDERS, count_conversations
 from chat.imports.importer import ImportReport, import_conversations
@@ -24,13 +25,15 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", type=Path, metavar="PATH", help="the exported zip, JSON file, or unpacked folder")
         parser.add_argument("--user", required=True, metavar="NAME", help="owner of the conversations; name or e-mail")
+        parser.add_argument("--space", metavar="NAME", help="space of the conversations; the personal space by default")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             person = get_user_by_name(options["user"])
+            space = resolve_space(person.pk, options["space"])
             with ProgressBars() as bars:
                 bars.expect("conversations", count_conversations(options["path"]))
-                report = import_conversations(options["path"], person_id=person.pk, progress=bars)
+                report = import_conversations(options["path"], person_id=person.pk, space=space, progress=bars)
         except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error
         for line in _lines(report):

@@ -1,0 +1,401 @@
+"""Projects: who reads and changes them, from where their threads recall, what an archived one refuses, and their pages."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from cato_web.accounts import groups, projects
+from cato_web.accounts.models import AuditEntry
+from chat import access, services
+from chat.answers.persistence import store_exchange
+from chat.answers.recall import recall_for_turn
+from chat.imports import jobs
+from chat.imports.archive import ArchiveImport
+from chat.imports.formats.archive import ArchivedInstruction
+from chat.imports.worker import run_imports
+from chat.models import ImportJob, Thread, Turn
+from chat.rows import sidebar
+from memory.documents.uploads import upload_document
+from memory.errors import InvalidInputError, NotFoundError
+from memory.exchanges.moving import move_document, move_thread
+from memory.exchanges.notes import add_note
+from memory.exchanges.records import NewRecord, upsert_records
+from memory.models import Membership, Space
+from memory.retrieval.search import _preferred_first
+from memory.spaces import access as spaces
+from tests.factories import (
+    AdministratorFactory,
+    PersonFactory,
+    answer_job,
+    document,
+    exchange,
+    group,
+    signed_in,
+    thread,
+    turn,
+)
+
+pytestmark = pytest.mark.django_db
+Mode = Space.RecallMode
+
+
+def text_file(name: str, text: str) -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, text.encode())
+
+
+@pytest.fixture
+def ada(db):
+    return PersonFactory(name="Ada")
+
+
+@pytest.fixture
+def bob(db):
+    return PersonFactory(name="Bob")
+
+
+@pytest.fixture
+def carla(db):
+    """Return an administrator who is in no project."""
+    return AdministratorFactory(name="Carla")
+
+
+def project(name: str, manager, *members, **fields) -> Space:
+    """Create a project with its manager and these members."""
+    space = projects.create(name, "", by=manager)
+    Membership.objects.bulk_create([Membership(space=space, person=person) for person in members])
+    if fields:
+        Space.objects.filter(pk=space.pk).update(**fields)
+        space.refresh_from_db()
+    return space
+
+
+def archived(name: str, manager, *members) -> Space:
+    space = project(name, manager, *members)
+    projects.archive(space, by=manager)
+    space.refresh_from_db()
+    return space
+
+
+def page(person, name: str, *args, **query):
+    return signed_in(person).get(reverse(name, args=args), query)
+
+
+def test_any_member_creates_a_project_and_manages_it(ada, bob):
+    answer = signed_in(ada).post(reverse("projects"), {"name": "Buoys", "description": "The spring  deployment"})
+    space = Space.objects.get(kind="project")
+    assert answer.url == reverse("space", args=[space.id])
+    assert (space.name, space.description) == ("Buoys", "The spring deployment")
+    assert spaces.manages_space(ada.id, space)
+    assert space.id not in spaces.readable_space_ids(bob.id)
+    assert AuditEntry.objects.filter(actor=ada, action="project.created", target=f"Buoys {space.id}").exists()
+
+
+@pytest.mark.parametrize("name", ["", "Crew", "BUOYS", "team"])
+def test_a_project_has_a_name_that_no_other_space_has(ada, name):
+    group("Crew")
+    project("Buoys", ada)
+    answer = signed_in(ada).post(reverse("projects"), {"name": name, "description": "kept"})
+    assert answer.status_code == 422
+    assert "kept" in answer.content.decode()
+    assert Space.objects.filter(kind="project").count() == 1
+
+
+def test_what_a_project_contains_is_for_its_members(ada, bob, carla, memory):
+    space = project("Buoys", ada)
+    inside = thread(ada, space=space, title="Mooring lines")
+    kept = exchange(ada, "The mooring line is 12 mm thick", space=space)
+
+    def reaches(person) -> list[bool]:
+        found = memory.search("mooring line thick", spaces=spaces.readable_space_ids(person.id)).results
+        return [
+            page(person, "thread", inside.id).status_code == 200,
+            page(person, "exchange", kept.id).status_code == 200,
+            bool(found),
+            "Mooring lines" in page(person, "space", space.id).content.decode(),
+        ]
+
+    assert reaches(ada) == [True] * 4
+    assert reaches(bob) == reaches(carla) == [False] * 4
+    groups.add_member(space, bob, by=ada)
+    assert reaches(bob) == [True] * 4
+    groups.remove_member(space, bob.id, by=ada)
+    assert reaches(bob) == [False] * 4
+
+
+def test_an_administrator_sees_the_members_of_a_project_and_can_name_a_manager(ada, carla):
+    space = project("Buoys", ada)
+    assert "Ada" in page(carla, "space", space.id).content.decode()
+    assert "Buoys" in page(carla, "admin_groups").content.decode()
+    groups.add_member(space, carla, by=carla)
+    assert groups.can_edit_members(carla, space)
+
+
+@pytest.mark.parametrize("change", ["save", "archive", "delete"])
+def test_only_managers_change_a_project(ada, bob, carla, change):
+    space = project("Buoys", ada, bob)
+    data = {"change": change, "name": "Other", "recall_mode": Mode.SHARED}
+    url = reverse("change_project", args=[space.id])
+    assert signed_in(bob).post(url, data).status_code == 403
+    assert signed_in(carla).post(url, data).status_code == 404
+    space.refresh_from_db()
+    assert (space.name, space.recall_mode, space.archived_at) == ("Buoys", Mode.PROJECT_FIRST, None)
+
+
+def test_a_group_is_not_changed_as_a_project(ada):
+    crew = group("Crew")
+    Membership.objects.create(space=crew, person=ada, role=Membership.Role.MANAGER)
+    with pytest.raises(NotFoundError):
+        projects.project_to_change(ada, crew.id)
+
+
+def test_a_manager_changes_name_description_and_recall(ada):
+    space = project("Buoys", ada)
+    data = {"name": "Moorings", "description": "Lines", "recall_mode": Mode.PROJECT_ONLY}
+    signed_in(ada).post(reverse("change_project", args=[space.id]), data)
+    space.refresh_from_db()
+    assert (space.name, space.description, space.recall_mode) == ("Moorings", "Lines", Mode.PROJECT_ONLY)
+    for wrong in ({"recall_mode": "all"}, {"description": "x" * 501}, {"name": ""}):
+        signed_in(ada).post(reverse("change_project", args=[space.id]), data | wrong)
+    space.refresh_from_db()
+    assert (space.name, space.description, space.recall_mode) == ("Moorings", "Lines", Mode.PROJECT_ONLY)
+
+
+def test_only_an_empty_project_is_deleted(ada):
+    space = project("Buoys", ada)
+    inside = thread(ada, space=space)
+    signed_in(ada).post(reverse("change_project", args=[space.id]), {"change": "delete"})
+    assert Space.objects.filter(pk=space.pk).exists()
+    inside.delete()
+    signed_in(ada).post(reverse("change_project", args=[space.id]), {"change": "delete"})
+    assert not Space.objects.filter(pk=space.pk).exists()
+
+
+# From where its threads recall.
+
+
+def test_a_project_recalls_what_all_its_members_share(ada, bob):
+    crew, alone = group("Crew", ada, bob), group("Only Ada", ada)
+    other = project("Other", ada, bob)
+    space = project("Buoys", ada, bob)
+    team = spaces.team_space()
+    assert spaces.audience_space_ids(space) == {space.id, team.id, crew.id, other.id}
+
+    carla = PersonFactory()
+    groups.add_member(space, carla, by=ada)
+    assert spaces.audience_space_ids(space) == {space.id, team.id}
+    assert alone.id not in spaces.audience_space_ids(space)
+
+
+def test_the_personal_space_of_the_only_member_is_not_recalled(ada):
+    space = project("Buoys", ada)
+    assert spaces.personal_space(ada.id).id not in spaces.audience_space_ids(space)
+
+
+def test_a_project_without_members_recalls_the_team_space_besides(ada):
+    space = project("Buoys", ada)
+    group("Empty")
+    groups.remove_member(space, ada.id, by=ada)
+    assert spaces.audience_space_ids(space) == {space.id, spaces.team_space().id}
+
+
+def test_a_project_can_recall_from_itself_alone(ada, bob):
+    group("Crew", ada, bob)
+    space = project("Buoys", ada, bob, recall_mode=Mode.PROJECT_ONLY)
+    assert spaces.audience_space_ids(space) == {space.id}
+
+
+def recalled(space: Space, person, question: str) -> list[str]:
+    """Return the messages recalled for a question in a thread of this space, best first."""
+    asked = turn(thread(person, space=space), question, answer="", state=Turn.State.RECALLING)
+    return [hit.exchange.user_message for hit in recall_for_turn(answer_job(asked)).search_results.results]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (Mode.PROJECT_ONLY, ["project"]),
+        (Mode.PROJECT_FIRST, ["project", "team"]),
+        (Mode.SHARED, ["team", "project"]),
+    ],
+)
+def test_the_recall_mode_decides_what_is_recalled_and_in_which_order(ada, bob, memory, mode, expected):
+    space = project("Buoys", ada, bob, recall_mode=mode)
+    notes = {
+        "project": "We paid 4,200 crowns for two lead batteries in May.",
+        "team": "Which batteries does the north buoy have? The north buoy has lithium batteries of 48 V.",
+    }
+    exchange(ada, notes["project"], space=space)
+    exchange(bob, notes["team"], space=spaces.team_space())
+    memory.index_pending()
+    found = recalled(space, ada, "Which batteries does the north buoy have?")
+    assert found == [notes[name] for name in expected]
+
+
+def test_the_best_hit_stays_second_at_least():
+    class Exchange:
+        def __init__(self, space_id):
+            self.space_id = space_id
+
+    class Hit:
+        def __init__(self, name, space_id):
+            self.name, self.exchange = name, Exchange(space_id)
+
+    here, there = uuid.uuid4(), uuid.uuid4()
+    hits = [Hit("best", there), Hit("a", here), Hit("other", there), Hit("b", here)]
+    assert [hit.name for hit in _preferred_first(hits, here)] == ["a", "best", "b", "other"]
+    assert [hit.name for hit in _preferred_first(hits[1:], here)] == ["a", "b", "other"]
+    assert _preferred_first(hits, None) == hits
+
+
+# What an archived project refuses.
+
+
+def additions(space: Space, person):
+    """Yield what adds something to the space, by name."""
+    own = thread(person)
+    inside = Thread.objects.filter(space=space).first()
+    yield "thread", lambda: services.create_thread(person.id, space=space)
+    yield (
+        "message in a new thread",
+        lambda: services.create_thread_with_message(person.id, message="Hi", client_key=uuid.uuid4(), space=space),
+    )
+    yield (
+        "message",
+        lambda: services.post_message(
+            access.get_thread(person.id, inside.id), author_id=person.id, message="Hi", client_key=uuid.uuid4()
+        ),
+    )
+    yield "moved thread", lambda: services.move_thread(own, to=space, by=person.id)
+    yield "moved exchanges", lambda: move_thread(own.id, to=space, by=person.id)
+    yield "moved document", lambda: move_document(document(person, "a.txt", "Hello"), to=space, by=person.id)
+    yield "note", lambda: add_note("Hello", space=space, owner_id=person.id, source="vadd_command")
+    yield (
+        "document",
+        lambda: upload_document(
+            text_file("a.txt", "Hello"), name="a.txt", space=space, owner_id=person.id, source="upload"
+        ),
+    )
+    yield "record", lambda: upsert_records([NewRecord(id="r1", text="Hello")], space=space, owner_id=person.id)
+    yield "import", lambda: jobs.create_import(text_file("a.json", "[]"), owner_id=person.id, space=space)
+
+
+def test_an_archived_project_takes_nothing_new_and_keeps_what_it_has(ada, memory):
+    space = project("Buoys", ada)
+    inside = thread(ada, space=space, title="Mooring lines")
+    exchange(ada, "The mooring line is 12 mm thick", space=space)
+    memory.index_pending()
+    projects.archive(space, by=ada)
+    space.refresh_from_db()
+    for name, add in additions(space, ada):
+        print("refused:", name)
+        with pytest.raises(InvalidInputError, match="Buoys is archived"):
+            add()
+    assert memory.search("mooring line", spaces=spaces.readable_space_ids(ada.id)).results
+    assert "The project is archived" in page(ada, "thread", inside.id).content.decode()
+
+    projects.reopen(space, by=ada)
+    assert services.create_thread(ada.id, space=Space.objects.get(pk=space.pk)).space_id == space.pk
+
+
+def test_an_answer_that_runs_while_its_project_is_archived_is_remembered(ada, memory):
+    space = project("Buoys", ada)
+    one = turn(thread(ada, space=space), "How thick is the line?", "12 mm")
+    projects.archive(space, by=ada)
+    store_exchange(Turn.objects.select_related("thread__space", "session").get(id=one.id))
+    assert Turn.objects.get(id=one.id).exchange_id is not None
+
+
+def test_an_archived_project_is_not_offered_and_its_threads_leave_the_list(ada):
+    space = project("Buoys", ada)
+    thread(ada, space=space, title="Mooring lines")
+
+    def listed() -> set[str]:
+        return {link.title for part in sidebar.thread_list(ada.id, None).groups for link in part.threads}
+
+    assert listed() == {"Mooring lines"}
+    assert f'value="{space.id}"' in page(ada, "notes").content.decode()
+    projects.archive(space, by=ada)
+    assert listed() == set()
+    for name in ("new_thread", "notes", "documents", "import"):
+        assert f'<option value="{space.id}"' not in page(ada, name).content.decode()
+    assert "Mooring lines" in page(ada, "threads").content.decode()
+    assert "Archived projects" in page(ada, "projects").content.decode()
+
+
+# Pages and imports.
+
+
+def test_lists_are_limited_to_a_project_for_its_members(ada, bob):
+    space = project("Buoys", ada)
+    thread(ada, space=space, title="Mooring lines")
+    thread(ada, title="Holidays")
+    for name in ("threads", "documents", "notes"):
+        answer = page(ada, name, space=space.id)
+        assert "Buoys" in answer.content.decode()
+        assert page(bob, name, space=space.id).status_code == 404
+        assert page(bob, name, space="nonsense").status_code == 404
+    titles = page(ada, "threads", space=space.id).content.decode().split("<main")[1]
+    assert "Mooring lines" in titles
+    assert "Holidays" not in titles
+
+
+def test_a_new_thread_of_a_project_begins_with_it_chosen(ada):
+    space = project("Buoys", ada)
+    assert f'<option value="{space.id}" selected>' in page(ada, "new_thread", space=space.id).content.decode()
+    answer = signed_in(ada).post(
+        reverse("new_thread"), {"message": "Hello", "space": space.id, "client_key": uuid.uuid4()}
+    )
+    assert answer.status_code == 302
+    assert Thread.objects.get().space_id == space.id
+
+
+EXPORT = (
+    '[{"uuid": "c1", "name": "Anchors", "created_at": "2024-05-01T10:00:00Z", "chat_messages": ['
+    '{"uuid": "m1", "sender": "human", "text": "How heavy is the anchor?", "created_at": "2024-05-01T10:00:00Z"},'
+    '{"uuid": "m2", "sender": "assistant", "text": "80 kg", "created_at": "2024-05-01T10:00:05Z"}]}]'
+)
+
+
+def test_an_import_can_go_into_a_project(ada, bob, memory):
+    space = project("Buoys", ada, bob)
+    row = jobs.create_import(text_file("export.json", EXPORT), owner_id=ada.id, space=space)
+    run_imports()
+    row.refresh_from_db()
+    assert row.imported == 1
+    assert Thread.objects.get().space_id == space.id
+    assert access.readable_threads(bob.id).exists()
+
+
+@pytest.mark.parametrize("loses_access", [True, False])
+def test_an_import_checks_the_space_when_it_runs(ada, bob, memory, loses_access):
+    space = project("Buoys", bob, ada)
+    row = jobs.create_import(text_file("export.json", EXPORT), owner_id=ada.id, space=space)
+    if loses_access:
+        groups.remove_member(space, ada.id, by=bob)
+    else:
+        projects.archive(space, by=bob)
+    run_imports()
+    row.refresh_from_db()
+    assert row.state == ImportJob.State.FAILED
+    assert ("not a member" if loses_access else "is archived") in row.error
+    assert not Thread.objects.exists()
+
+
+def test_who_does_not_manage_a_project_imports_no_instructions_into_it(ada, bob):
+    space = project("Buoys", ada, bob)
+    part = ArchivedInstruction("Metric units only", "Metric units only")
+    assert ArchiveImport(None, space, bob.id).add(part).refused
+    assert ArchiveImport(None, space, ada.id).add(part).new == 1
+
+
+def test_members_leave_a_project(ada, bob):
+    space = project("Buoys", ada, bob)
+    signed_in(bob).post(reverse("leave_group", args=[space.id]))
+    assert space.id not in spaces.readable_space_ids(bob.id)
+    with pytest.raises((NotFoundError, PermissionDenied)):
+        projects.project_to_change(bob, space.id)
