@@ -805,7 +805,9 @@ def test_a_turn_forgotten_before_the_export_is_not_imported(memory, person):
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'Dear diary, "quoted', b"[1, 2, [3]]", b"null"])
 def test_a_file_without_conversations_is_reported(person, data):
-    with pytest.raises(ExtractionError, match="exports of ChatGPT, Claude, Open WebUI, LibreChat, Cato"):
+    with pytest.raises(
+        ExtractionError, match="exports of ChatGPT, Claude, Open WebUI, LibreChat, Slack, Mattermost, Cato"
+    ):
         import_conversations(io.BytesIO(data), person_id=person.id)
 
 
@@ -848,7 +850,7 @@ def test_readable_parts_of_a_damaged_file_are_imported(person):
     assert report.imported == 2
     assert [reason for _, reason in report.skipped] == [
         "It is damaged: this is no JSON.",
-        "It is no conversation of ChatGPT, Claude, Open WebUI, LibreChat or Cato.",
+        "It is no conversation of ChatGPT, Claude, Open WebUI, LibreChat, Slack, Mattermost or Cato.",
         "It is nested too deeply to be read.",
         "The file breaks off in the middle; what came before that was read.",
     ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from django.contrib.auth import get_user_model
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -35,6 +36,7 @@ from chat.imports.formats.conversation import (
 )
 from chat.imports.formats.extras import Memories, Project
 from chat.imports.formats.pairs import Pair, pairs_of
+from chat.imports.formats.shared_channels import NameOfAccount
 from chat.imports.formats.sources import ExportFiles
 from chat.imports.pictures import PictureImport
 from chat.imports.turns import DatedPair, save_batch
@@ -108,7 +110,7 @@ def import_conversations(
     with ExportFiles(source) as files:
         archive = ArchiveImport(files, space, person_id)
         pictures = PictureImport(files, space)
-        for item in conversations(source):
+        for item in conversations(source, name_of_account=_accounts_by_email()):
             report.found += 1
             if isinstance(item, Unread):
                 report.skip(item.title, item.why, item.kind)
@@ -122,6 +124,12 @@ def import_conversations(
         sentence = _("%(why)s What can be read: exports of %(providers)s, as a zip or as JSON in UTF-8.")
         raise ExtractionError(sentence % {"why": why, "providers": ", ".join(PROVIDERS)})
     return report
+
+
+def _accounts_by_email() -> NameOfAccount:
+    people = get_user_model().objects.filter(is_active=True).values_list("email", "name")
+    names = {email.casefold(): name for email, name in people if email}
+    return lambda email: names.get(email.casefold(), "")
 
 
 def _import_extra(item: Project | Memories | ArchivedPart, archive: ArchiveImport, report: ImportReport) -> None:
@@ -181,7 +189,7 @@ def _import_one(
         report.skip(title, why % counts, "" if new_pairs else FORGOTTEN)
     if not new_pairs:
         return
-    if _is_visible_to_others(thread_id, new_pairs, space):
+    if _is_visible_to_others(conversation, thread_id, new_pairs, space):
         report.skip(title, _("Skipped new messages: the thread is in another space."))
         report.already_there += 1
         return
@@ -232,9 +240,17 @@ def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:
     return [parsed] if parsed else []
 
 
-def _is_visible_to_others(thread_id: uuid.UUID, dated: Sequence[DatedPair], space: Space) -> bool:
+def _is_visible_to_others(
+    conversation: Conversation, thread_id: uuid.UUID, dated: Sequence[DatedPair], space: Space
+) -> bool:
     """Return whether new text would be added to a thread that is in another space."""
     if not Thread.objects.filter(id=thread_id).exclude(space=space).exists():
         return False
-    existing = dict(Turn.objects.filter(thread_id=thread_id).values_list("id", "answer"))
-    return any(item.id not in existing or (item.pair.answer and not existing[item.id]) for item in dated)
+    rows = Turn.objects.filter(thread_id=thread_id).values_list("id", "message", "answer")
+    existing = {id: (message, answer) for id, message, answer in rows}
+
+    def adds_text(item: DatedPair) -> bool:
+        message, answer = existing[item.id]
+        return bool(item.pair.answer and not answer) or (conversation.is_transcript and item.pair.message != message)
+
+    return any(item.id not in existing or adds_text(item) for item in dated)

@@ -68,10 +68,17 @@ def save_batch(
     )
     known = thread.turns.in_bulk([item.id for item in dated])
     changed = _update_known(thread, known, dated)
+    if conversation.is_transcript:
+        changed += _extend_known(known, dated)
     written = _create_turns(thread, session, every, [item for item in dated if item.id not in known])
-    _store_exchanges(thread, session, [turn for turn in (*changed, *written) if turn.is_on_active_branch])
+    active = [turn for turn in (*changed, *written) if turn.is_on_active_branch]
+    if conversation.is_transcript:
+        # Its parts are no context of each other, so their exchanges are in no session.
+        _store_exchanges(thread, None, active)
+    else:
+        _store_exchanges(thread, session, _answered(active))
     versions = [turn for turn in written if not turn.is_on_active_branch]
-    _store_exchanges(thread, session, versions)
+    _store_exchanges(thread, session, _answered(versions))
     memory.deactivate((turn.exchange_id for turn in versions), are_citable=True)
     return len(changed) + len(written)
 
@@ -91,6 +98,21 @@ def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequen
         elif turn.answer and turn.is_on_active_branch and turn.exchange_id is None and _is_remembered(thread):
             changed.append(turn)
     Turn.objects.bulk_update(changed, ["answer", "model", "completed_at", "revision"])
+    return changed
+
+
+def _extend_known(known: Mapping[uuid.UUID, Turn], dated: Sequence[DatedPair]) -> list[Turn]:
+    """Replace the messages of known turns of a transcript that only lack lines of it; return these turns."""
+    changed = []
+    for item in dated:
+        turn = known.get(item.id)
+        if turn is None or turn.exchange_id is None or turn.message == item.pair.message:
+            continue
+        if set(turn.message.splitlines()) <= set(item.pair.message.splitlines()):
+            turn.message = item.pair.message
+            turn.revision += 1
+            changed.append(turn)
+    Turn.objects.bulk_update(changed, ["message", "revision"])
     return changed
 
 
@@ -164,10 +186,13 @@ def _present_parent(
     return parent
 
 
-def _store_exchanges(thread: Thread, session: ThreadSession, turns: Sequence[Turn]) -> None:
-    """Store the exchanges of answered turns, if the thread is saved to memory."""
-    answered = [turn for turn in turns if turn.answer.strip()]
-    if not answered or not _is_remembered(thread):
+def _answered(turns: Sequence[Turn]) -> list[Turn]:
+    return [turn for turn in turns if turn.answer.strip()]
+
+
+def _store_exchanges(thread: Thread, session: ThreadSession | None, turns: Sequence[Turn]) -> None:
+    """Store or update the exchanges of these turns, if the thread is saved to memory."""
+    if not turns or not _is_remembered(thread):
         return
     exchanges = memory.remember_many(
         [
@@ -179,18 +204,18 @@ def _store_exchanges(thread: Thread, session: ThreadSession, turns: Sequence[Tur
                 source=Exchange.Source.IMPORT,
                 timestamp=turn.created_at,
                 thread_id=thread.id,
-                session_id=session.id,
+                session_id=session.id if session else None,
                 turn_id=turn.id,
-                thread_continuation_seq=session.seq,
+                thread_continuation_seq=session.seq if session else 0,
             )
-            for turn in answered
+            for turn in turns
         ]
     )
-    for turn, exchange in zip(answered, exchanges, strict=True):
+    for turn, exchange in zip(turns, exchanges, strict=True):
         turn.exchange_id = exchange.id
-    Turn.objects.bulk_update(answered, ["exchange_id"])
-    prefetch_related_objects(answered, "attachments")
-    for turn in answered:
+    Turn.objects.bulk_update(turns, ["exchange_id"])
+    prefetch_related_objects(turns, "attachments")
+    for turn in turns:
         store_documents(turn, turn.attachments.all())
 
 

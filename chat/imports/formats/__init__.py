@@ -1,6 +1,7 @@
 """Export formats of other products and of Cato, detected by their content.
 
-The module of a format has `knows`, which recognises a JSON object as a conversation, and `read`, which parses it.
+The module of a format has `knows`, which recognises a JSON object as a conversation, or the files of an export, and `read`,
+which parses it.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from django.utils.translation import gettext as _
 
-from chat.imports.formats import archive, cato, chatgpt, claude, librechat, open_webui
+from chat.imports.formats import archive, cato, chatgpt, claude, librechat, mattermost, open_webui, slack
 from chat.imports.formats.archive import ArchivedPart
 from chat.imports.formats.conversation import UNKNOWN, UNREADABLE, WITHOUT_MESSAGES, Conversation, Unread
 from chat.imports.formats.extras import Memories, Project, is_memories, is_project, read_memories, read_project
 from chat.imports.formats.pieces import pieces
-from chat.imports.formats.sources import DAMAGED, streams
+from chat.imports.formats.shared_channels import NameOfAccount
+from chat.imports.formats.sources import DAMAGED, ExportFiles, streams
 from chat.imports.formats.values import Fields, text_in
 from memory.api import ExtractionError, content_hash, format_list
 
@@ -43,14 +45,41 @@ _FORMATS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], Item | Unread
     (is_memories, read_memories),
     (is_project, read_project),
 )
-PROVIDERS = (chatgpt.PROVIDER, claude.PROVIDER, open_webui.PROVIDER, librechat.PROVIDER, cato.PROVIDER)
 
 
-def conversations(source: Path | BinaryIO) -> Iterator[Item | Unread]:
+class _ExportFormat(Protocol):
+    """The module of a format whose files belong together."""
+
+    def knows(self, files: ExportFiles) -> bool: ...
+
+    def count(self, files: ExportFiles) -> int: ...
+
+    def read(self, files: ExportFiles, name_of_account: NameOfAccount) -> Iterator[Conversation | Unread]: ...
+
+
+_EXPORTS: tuple[_ExportFormat, ...] = (slack, mattermost)
+PROVIDERS = (
+    chatgpt.PROVIDER,
+    claude.PROVIDER,
+    open_webui.PROVIDER,
+    librechat.PROVIDER,
+    slack.PROVIDER,
+    mattermost.PROVIDER,
+    cato.PROVIDER,
+)
+
+
+def conversations(
+    source: Path | BinaryIO, *, name_of_account: NameOfAccount = lambda email: ""
+) -> Iterator[Item | Unread]:
     """Yield each conversation, project and memory in a JSON file, a zip or a folder, or an `Unread` with the reason.
 
     Raises InvalidInputError if `source` cannot be opened, and ExtractionError for a zip that is unsafe or damaged.
     """
+    with ExportFiles(source) as files:
+        if (format := _export_format(files)) is not None:
+            yield from format.read(files, name_of_account)
+            return
     for name, stream in streams(source):
         try:
             for number, piece in enumerate(pieces(stream), start=1):
@@ -67,6 +96,9 @@ def count_conversations(source: Path | BinaryIO, *, on_each: Callable[[], None] 
 
     Raises the same errors.
     """
+    with ExportFiles(source) as files:
+        if (format := _export_format(files)) is not None:
+            return format.count(files)
     total = 0
     for _name, stream in streams(source):
         try:
@@ -76,6 +108,10 @@ def count_conversations(source: Path | BinaryIO, *, on_each: Callable[[], None] 
         except (ExtractionError, *DAMAGED):
             total += 1  # the error is yielded like a conversation
     return total
+
+
+def _export_format(files: ExportFiles) -> _ExportFormat | None:
+    return next((format for format in _EXPORTS if format.knows(files)), None)
 
 
 def _read(piece: bytes, place: str) -> Item | Unread:

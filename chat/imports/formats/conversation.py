@@ -64,6 +64,7 @@ class Conversation:
     """An imported conversation; `id` is that of the other product, `left_out` counts parts without text.
 
     `messages` has all branches, each message after its parent; `current` is the index of the last one of the active branch.
+    The messages of a transcript are what people wrote to each other, without answers.
     """
 
     provider: str
@@ -77,6 +78,7 @@ class Conversation:
     is_pinned: bool = False
     is_archived: bool = False
     instructions: str = ""
+    is_transcript: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 class ExportFiles:
-    """The other files of an export, which its JSON files name by their paths."""
+    """The files of an export by their paths."""
 
     def __init__(self, source: Path | BinaryIO) -> None:
         self._source = source
@@ -67,6 +67,10 @@ class ExportFiles:
         if self._members is None:
             self._members = self._find_members()
         return self._members
+
+    def ensure_safe(self, paths: Collection[str]) -> None:
+        """Raise ExtractionError if reading these files of a zip could take too much time or space."""
+        _check(len(self.names()), [self._infos[path] for path in paths if path in self._infos])
 
     @contextmanager
     def open(self, path: str, *, max_bytes: int) -> Iterator[IO[bytes]]:
@@ -88,11 +92,10 @@ class ExportFiles:
 
     def _find_members(self) -> dict[str, Callable[[], AbstractContextManager[IO[bytes]]]]:
         source = self._source
-        if isinstance(source, Path) and source.is_dir():
-            return {
-                file.name.partition("/")[2]: partial(memory.open_server_file, file)
-                for file in memory.list_server_folder(source)
-            }
+        if isinstance(source, Path):
+            found = memory.list_server_folder(source)
+            if source.is_dir():
+                return {file.name.partition("/")[2]: partial(memory.open_server_file, file) for file in found}
         position = None if isinstance(source, Path) else source.tell()
         try:
             package = self._stack.enter_context(zipfile.ZipFile(source))

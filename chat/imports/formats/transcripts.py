@@ -1,0 +1,109 @@
+"""Conversations between people in channels, as transcripts: each message of the thread is a part of a channel.
+
+A part is a thread of the channel, or messages of one day that follow each other within half an hour. Long ones are split,
+because a model reads about a page at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from chat.imports.formats.conversation import MEDIA, Conversation, Said
+
+_MAX_PAUSE = timedelta(minutes=30)
+_MAX_CHARACTERS = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A message in a channel; `thread_id` is the id of the message that it replies to, or its own if it has replies.
+
+    `files` are the names of its files.
+    """
+
+    id: str
+    who: str
+    at: datetime
+    text: str
+    thread_id: str = ""
+    files: tuple[str, ...] = ()
+
+    def lines(self) -> str:
+        """Return the message as a line of a transcript, or as several."""
+        names = " ".join(f"[{name}]" for name in self.files)
+        return f"{self.who}: {' '.join(filter(None, (self.text, names)))}"
+
+
+def transcript(
+    provider: str, channel_id: str, name: str, posts: Iterable[Post], *, is_archived: bool, left_out: Counter[str]
+) -> Conversation:
+    """Return the public channel as a conversation without answers; `left_out` counts what is missing already."""
+    messages: list[Said] = []
+    for part in sorted(_parts(posts), key=lambda part: part[0].at):
+        for number, piece in enumerate(_split(part)):
+            own = part[0].thread_id or part[0].id
+            text = _text(f"#{name}", piece)
+            messages.append(
+                Said(f"{own}/{number}" if number else own, "user", text, piece[0].at, parent=len(messages) - 1)
+            )
+            left_out[MEDIA] += sum(len(post.files) for post in piece)
+    return Conversation(
+        provider=provider,
+        id=channel_id,
+        title=f"#{name}",
+        created_at=messages[0].at if messages else None,
+        messages=tuple(messages),
+        left_out=left_out,
+        is_archived=is_archived,
+        is_transcript=True,
+    )
+
+
+def _parts(posts: Iterable[Post]) -> Iterator[list[Post]]:
+    """Yield the posts of each thread, and those outside threads that follow each other, by time."""
+    threads: dict[str, list[Post]] = defaultdict(list)
+    others: list[Post] = []
+    for post in sorted({post.id: post for post in posts}.values(), key=lambda post: (post.at, post.id)):
+        (threads[post.thread_id] if post.thread_id else others).append(post)
+    yield from threads.values()
+    part = others[:1]
+    for before, post in pairwise(others):
+        # A day begins a part, so that an export of other days has the same parts.
+        if post.at - before.at > _MAX_PAUSE or _day(post) != _day(before):
+            yield part
+            part = []
+        part.append(post)
+    if part:
+        yield part
+
+
+def _split(part: list[Post]) -> Iterator[list[Post]]:
+    piece: list[Post] = []
+    length = 0
+    for post in part:
+        if piece and length + len(post.text) > _MAX_CHARACTERS:
+            yield piece
+            piece, length = [], 0
+        piece.append(post)
+        length += len(post.text)
+    yield piece
+
+
+def _text(channel: str, piece: list[Post]) -> str:
+    """Return the lines of a transcript, each day after its date."""
+    lines: list[str] = []
+    day = ""
+    for post in piece:
+        if _day(post) != day:
+            day = _day(post)
+            lines.append(f"{channel}, {day}")
+        lines.append(post.lines())
+    return "\n".join(lines)
+
+
+def _day(post: Post) -> str:
+    return post.at.astimezone(UTC).date().isoformat()

@@ -1,0 +1,276 @@
+"""Imports of Slack and Mattermost: public channels become threads whose messages are transcripts, once."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from chat import services
+from chat.answers.recall import recall_for_turn
+from chat.imports.formats import conversations, count_conversations
+from chat.imports.importer import import_conversations
+from chat.models import Thread, Turn
+from memory import api
+from memory.errors import ExtractionError
+from memory.index.parts import embedding_texts
+from memory.models import Exchange
+from memory.spaces import access
+from tests.factories import PersonFactory, answer_job, group, thread, turn
+
+pytestmark = pytest.mark.django_db
+
+MAY_3, MAY_4 = 1714730400, 1714816800  # 2024-05-03 and 04, 10:00 UTC
+USERS = [
+    {"id": "U1", "name": "anna", "profile": {"real_name": "Anna Sund", "email": "anna@halden.example"}},
+    {"id": "U2", "name": "ben", "profile": {"real_name": "Ben Lie", "email": "ben@halden.example"}},
+]
+CHANNELS = [{"id": "C1", "name": "buoys"}]
+
+
+def said(at: int, text: str, user: str = "U1", **fields) -> dict:
+    return {"type": "message", "user": user, "text": text, "ts": f"{at}.000100", **fields}
+
+
+def slack(days: dict[str, list[dict]], channels=CHANNELS, **members) -> io.BytesIO:
+    files = {"users.json": USERS, "channels.json": channels, **members}
+    files |= {f"{path}.json": rows for path, rows in days.items()}
+    return zipped({name: json.dumps(value) for name, value in files.items()})
+
+
+def zipped(files: dict[str, str]) -> io.BytesIO:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, text in files.items():
+            package.writestr(name, text)
+    data.seek(0)
+    return data
+
+
+def mattermost(*lines: dict) -> io.BytesIO:
+    rows = [{"type": "version", "version": 1}, *lines]
+    return zipped({"import.jsonl": "\n".join(json.dumps(row) for row in rows), "data/plan.pdf": "no text"})
+
+
+def messages() -> list[str]:
+    return list(Turn.objects.order_by("position").values_list("message", flat=True))
+
+
+def test_messages_that_follow_each_other_are_one_part_of_the_channel(person):
+    days = {
+        "buoys/2024-05-03": [
+            said(MAY_3, "The line is 12 mm"),
+            said(MAY_3 + 600, "Thanks", "U2"),
+            said(MAY_3 + 9000, "Lunch?"),
+        ],
+        "buoys/2024-05-04": [said(MAY_4, "The anchor has 80 kg")],
+    }
+    report = import_conversations(slack(days), person_id=person.id)
+    assert messages() == [
+        "#buoys, 2024-05-03\nAnna Sund: The line is 12 mm\nBen Lie: Thanks",
+        "#buoys, 2024-05-03\nAnna Sund: Lunch?",
+        "#buoys, 2024-05-04\nAnna Sund: The anchor has 80 kg",
+    ]
+    assert (report.found, report.imported, report.turns) == (1, 1, 3)
+    assert Thread.objects.get().title == "#buoys"
+    assert [at.isoformat() for at in Exchange.objects.order_by("timestamp").values_list("timestamp", flat=True)] == [
+        "2024-05-03T10:00:00.000100+00:00",
+        "2024-05-03T12:30:00.000100+00:00",
+        "2024-05-04T10:00:00.000100+00:00",
+    ]
+
+
+def test_a_thread_is_one_part_also_over_days(person):
+    root = f"{MAY_3}.000100"
+    days = {
+        "buoys/2024-05-03": [said(MAY_3, "Who has the key?", thread_ts=root), said(MAY_3 + 60, "Hello", "U2")],
+        "buoys/2024-05-04": [said(MAY_4, "I have it", "U2", thread_ts=root)],
+    }
+    import_conversations(slack(days), person_id=person.id)
+    assert messages() == [
+        "#buoys, 2024-05-03\nAnna Sund: Who has the key?\n#buoys, 2024-05-04\nBen Lie: I have it",
+        "#buoys, 2024-05-03\nBen Lie: Hello",
+    ]
+
+
+def test_codes_of_slack_become_text_and_its_own_messages_are_left_out(person):
+    days = {
+        "buoys/2024-05-03": [
+            said(MAY_3, "<@U2> see <https://halden.example/a|the plan> &amp; <#C1|buoys> <!here> <https://b.example>"),
+            said(MAY_3 + 1, "<@U1> has joined", subtype="channel_join"),
+            said(MAY_3 + 2, "", "U2", files=[{"name": "plan.pdf"}]),
+            {"type": "message", "subtype": "bot_message", "username": "Deploy", "text": "Done", "ts": f"{MAY_3 + 3}.0"},
+        ],
+    }
+    report = import_conversations(slack(days), person_id=person.id)
+    assert messages() == [
+        "#buoys, 2024-05-03\n"
+        "Anna Sund: @Ben Lie see the plan (https://halden.example/a) & #buoys @here https://b.example\n"
+        "Ben Lie: [plan.pdf]\nDeploy: Done"
+    ]
+    assert report.left_out["images and files"] == 1
+    assert report.left_out["system and tool messages"] == 1
+
+
+def test_people_with_an_account_have_the_name_of_their_account(person):
+    PersonFactory(name="Anna Sund-Berg", email="Anna@halden.example")
+    import_conversations(slack({"buoys/2024-05-03": [said(MAY_3, "Hello <@U1>", "U2")]}), person_id=person.id)
+    assert messages() == ["#buoys, 2024-05-03\nBen Lie: Hello @Anna Sund-Berg"]
+    assert Exchange.objects.get().owner_id == person.id
+
+
+def test_long_parts_are_split_between_messages(person):
+    days = {"buoys/2024-05-03": [said(MAY_3 + n, f"{n} " + "word " * 60) for n in range(12)]}
+    import_conversations(slack(days), person_id=person.id)
+    found = messages()
+    assert len(found) == 4
+    assert all(len(text) < 1500 for text in found)
+    assert sum(text.count("Anna Sund: ") for text in found) == 12
+
+
+def test_a_second_import_adds_only_what_is_new(person):
+    days = {"buoys/2024-05-03": [said(MAY_3, "The line is 12 mm")]}
+    import_conversations(slack(days), person_id=person.id)
+    before = Exchange.objects.get()
+    again = import_conversations(slack(days), person_id=person.id)
+    assert (again.imported, again.already_there, again.turns) == (0, 1, 0)
+
+    days["buoys/2024-05-03"].append(said(MAY_3 + 60, "And the shackle 16 mm", "U2"))
+    days["buoys/2024-05-04"] = [said(MAY_4, "Thanks")]
+    grown = import_conversations(slack(days), person_id=person.id)
+    assert (grown.imported, grown.turns) == (1, 2)
+    assert messages() == [
+        "#buoys, 2024-05-03\nAnna Sund: The line is 12 mm\nBen Lie: And the shackle 16 mm",
+        "#buoys, 2024-05-04\nAnna Sund: Thanks",
+    ]
+    assert Exchange.objects.get(pk=before.pk).user_message == messages()[0]
+    assert Exchange.objects.count() == 2
+
+
+def test_a_part_that_lost_lines_is_not_replaced(person):
+    root = f"{MAY_3}.000100"
+    first, second = said(MAY_3, "Who has the key?", thread_ts=root), said(MAY_4, "I have it", "U2", thread_ts=root)
+    import_conversations(slack({"buoys/2024-05-03": [first], "buoys/2024-05-04": [second]}), person_id=person.id)
+    before = messages()
+    import_conversations(slack({"buoys/2024-05-04": [second]}), person_id=person.id)
+    assert messages() == before
+
+
+def test_a_forgotten_part_does_not_come_back(person):
+    days = {"buoys/2024-05-03": [said(MAY_3, "The code is 4711")], "buoys/2024-05-04": [said(MAY_4, "Hello")]}
+    import_conversations(slack(days), person_id=person.id)
+    api.forget([Exchange.objects.order_by("timestamp").first().pk], by=person.id)
+    Turn.objects.filter(message__contains="4711").update(message="")
+    days["buoys/2024-05-03"].append(said(MAY_3 + 60, "Thanks for the code", "U2"))
+    import_conversations(slack(days), person_id=person.id)
+    assert not any("4711" in text for text in messages())
+    assert Exchange.objects.filter(forgotten_at=None).count() == 1
+
+
+def test_a_thread_in_another_space_does_not_grow(person):
+    days = {"buoys/2024-05-03": [said(MAY_3, "The line is 12 mm")]}
+    import_conversations(slack(days), person_id=person.id)
+    crew = group("Crew", person)
+    services.move_thread(Thread.objects.get(), to=crew, by=person.id)
+    days["buoys/2024-05-03"].append(said(MAY_3 + 60, "Between us: 14 mm", "U2"))
+    report = import_conversations(slack(days), person_id=person.id)
+    assert report.skipped[0][1] == "Skipped new messages: the thread is in another space."
+    assert messages() == ["#buoys, 2024-05-03\nAnna Sund: The line is 12 mm"]
+
+
+def test_private_channels_and_direct_messages_are_not_imported(person):
+    data = slack(
+        {"buoys/2024-05-03": [said(MAY_3, "Hello")], "wages/2024-05-03": [said(MAY_3, "Secret")]},
+        **{"groups.json": [{"id": "G1", "name": "wages"}], "dms.json": [{"id": "D1", "members": ["U1", "U2"]}]},
+    )
+    assert count_conversations(data) == 3
+    report = import_conversations(data, person_id=person.id)
+    assert report.not_imported == {"private channels and direct messages": 2}
+    assert (report.found, report.imported) == (3, 1)
+    assert not any("Secret" in text for text in messages())
+
+
+def test_a_damaged_day_is_reported_and_other_channels_are_imported(person):
+    channels = [*CHANNELS, {"id": "C2", "name": "anchors"}, {"id": "C3", "name": "silent"}]
+    data = slack({"buoys/2024-05-03": [said(MAY_3, "Hello")], "anchors/2024-05-03": []}, channels)
+    with zipfile.ZipFile(data, "a") as package:
+        package.writestr("anchors/2024-05-04.json", '[{"ts": 12')
+    data.seek(0)
+    report = import_conversations(data, person_id=person.id)
+    assert report.imported == 1
+    assert report.not_imported == {"unreadable": 1, "without messages": 1}
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused(person):
+    data = slack({"buoys/2024-05-03": [said(MAY_3, "a" * 30_000_000)]})
+    with pytest.raises(ExtractionError, match="200 times"):
+        import_conversations(data, person_id=person.id)
+
+
+def test_a_folder_is_read_like_its_zip(person, tmp_path, settings):
+    with zipfile.ZipFile(slack({"buoys/2024-05-03": [said(MAY_3, "Hello")]})) as package:
+        package.extractall(tmp_path / "export")
+    assert import_conversations(tmp_path / "export", person_id=person.id).imported == 1
+
+
+def test_what_was_said_is_recalled(person, memory):
+    days = {"buoys/2024-05-03": [said(MAY_3, "The mooring line of the north buoy is 12 mm thick", "U2")]}
+    import_conversations(slack(days), person_id=person.id)
+    memory.index_pending()
+    asked = turn(thread(person), "How thick is the mooring line of the north buoy?", "", state=Turn.State.RECALLING)
+    (hit,) = recall_for_turn(answer_job(asked)).search_results.results
+    assert "Ben Lie: The mooring line" in hit.exchange.user_message
+    assert hit.exchange.thread_id == Thread.objects.get(title="#buoys").id
+
+
+def test_a_part_is_found_by_its_own_text_alone(person):
+    days = {
+        "buoys/2024-05-03": [said(MAY_3, "The mooring line is 12 mm thick")],
+        "buoys/2024-05-04": [said(MAY_4, "Lithium batteries arrived")],
+    }
+    import_conversations(slack(days), person_id=person.id)
+    texts = [embedding_texts(exchange) for exchange in Exchange.objects.order_by("timestamp")]
+    assert texts == [[message] for message in messages()]
+
+
+POST = {"team": "sea", "channel": "buoys", "user": "ben", "create_at": MAY_3 * 1000}
+
+
+def test_a_mattermost_export_is_imported(person):
+    lines = (
+        {"type": "user", "user": {"username": "ben", "first_name": "Ben", "last_name": "Lie"}},
+        {"type": "channel", "channel": {"team": "sea", "name": "buoys", "display_name": "Buoys", "type": "O"}},
+        {"type": "channel", "channel": {"team": "sea", "name": "wages", "display_name": "Wages", "type": "P"}},
+        {
+            "type": "post",
+            "post": POST
+            | {
+                "message": "The line is 12 mm",
+                "attachments": [{"path": "2024/plan.pdf"}],
+                "replies": [{"user": "mia", "message": "Thanks", "create_at": MAY_4 * 1000}],
+            },
+        },
+        {"type": "post", "post": POST | {"message": "ben joined", "type": "system_join_channel"}},
+        {"type": "post", "post": POST | {"channel": "wages", "message": "Secret"}},
+        {"type": "direct_channel", "direct_channel": {"members": ["ben", "mia"]}},
+        {"type": "direct_post", "direct_post": {"user": "ben", "message": "Secret", "create_at": MAY_3 * 1000}},
+    )
+    data = mattermost(*lines)
+    assert count_conversations(data) == 3
+    report = import_conversations(data, person_id=person.id)
+    assert messages() == ["#Buoys, 2024-05-03\nBen Lie: The line is 12 mm [plan.pdf]\n#Buoys, 2024-05-04\nmia: Thanks"]
+    assert report.not_imported == {"private channels and direct messages": 2}
+    assert import_conversations(data, person_id=person.id).turns == 0
+
+
+def test_other_lines_are_no_mattermost_export(person):
+    assert not list(conversations(zipped({"notes.jsonl": '{"id": 1}', "a.json": "[]"})))
+
+
+def test_the_imported_channel_is_for_the_readers_of_its_space(person, memory):
+    crew, stranger = group("Crew", person), PersonFactory()
+    import_conversations(slack({"buoys/2024-05-03": [said(MAY_3, "Hello")]}), person_id=person.id, space=crew)
+    assert Exchange.objects.get().space_id == crew.id
+    assert not memory.search("Hello", spaces=access.readable_space_ids(stranger.id)).results
