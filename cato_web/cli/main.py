@@ -37,6 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from cato_web.cli.config import main as show_config
 
         return show_config(arguments[1:])
+    if arguments[:1] == ["hook"]:
+        from cato_web.cli.hook import main as run_hook
+
+        return run_hook(arguments[1:])
     report = output.Report(is_json=output.wants_json(arguments), started_at=time.monotonic())
     try:
         options = parser().parse_args(arguments)

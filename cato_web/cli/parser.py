@@ -9,7 +9,8 @@ from typing import NoReturn
 from cato_web.cli.messages import UsageError
 
 _DESCRIPTION = (
-    "A team chat that remembers. `cato serve` runs it, see `cato serve --help`; `cato config show` prints the settings. "
+    "A team chat that remembers. `cato serve` runs it, see `cato serve --help`; `cato config show` prints the settings; "
+    "`cato hook` is for coding agents. "
     "A text or PATH of - is read from standard input."
 )
 # Which actions an option is for.
