@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
-from memory.retrieval.dates import parse_date_range
+from memory.retrieval.dates import day_called, parse_date_range
 
 NOW = datetime(2026, 9, 16, 12, tzinfo=UTC)  # a Wednesday
 
+TODAY = "today, heute, aujourd'hui, hoy, oggi, hoje, vandaag, dzisiaj, dziś, сегодня, 今天, 今日, きょう"
 MARCH = "in March 2026, im letzten März, en mars 2026, en marzo, in marzo, em março, in maart, w marcu, в марте, 三月, 3月に, last March"
 THIRD_OF_APRIL = (
     "2025-04-03|3.4.2025|April 3, 2025|3. April 2025|3 avril 2025|3 de abril de 2025|3 aprile 2025|3 april 2025|"
@@ -67,3 +68,10 @@ def test_words_that_only_resemble_a_date(text):
 
 def test_a_huge_count_is_no_error():
     assert parse_date_range("999999999999 years ago", NOW) is not None
+
+
+def test_today_and_yesterday_are_days_where_a_day_is_asked_for():
+    today = NOW.date()
+    assert {day_called(word, today) for word in TODAY.split(", ")} == {today}
+    assert {day_called(word.upper(), today) for word in YESTERDAY.split(", ")} == {date(2026, 9, 15)}
+    assert [day_called(word, today) for word in ("march", "todays", "since yesterday", "")] == [None] * 4

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from memory.exchanges.forgetting import forget
 from memory.spaces import access
@@ -140,6 +141,15 @@ def test_filters_without_words_list_what_they_cover_the_newest_first(crew, perso
     assert "Nothing matches these filters." in page(person, "since:2027-01-01")
     forget([exchange(person, "A new boat", space=space).pk], by=person.pk)
     assert "A new boat" not in page(person, "in:crew since:2026-04-01")
+
+
+def test_since_yesterday_begins_with_the_first_minute_of_yesterday(memory, person):
+    midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    for name, minutes in {"Today": 0, "Yesterday": -1440, "Before": -1441}.items():
+        exchange(person, name, "Noted.", timestamp=midnight + timedelta(minutes=minutes))
+    assert shown(page(person, "since:yesterday")) == ["Today", "Yesterday"]
+    assert shown(page(person, "since:heute")) == ["Today"]
+    assert shown(page(person, "before:yesterday")) == ["Before"]
 
 
 def test_a_long_list_has_pages(memory, person):

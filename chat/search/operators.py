@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from django.utils import timezone
@@ -43,15 +43,20 @@ def resolve_choice(operator: str, typed: str, choices: Iterable[tuple[Any, Any]]
 
 def resolve_date(operator: str, typed: str) -> Resolved:
     """Return the first day of the period for `since`, and the day before it for `before`, in ISO format."""
+    if called := memory.day_called(typed, timezone.localdate()):
+        return _day(operator, called)
     month = f"{typed}-01" if typed.count("-") == 1 else typed
     # "may" is a month only with a capital letter, and a year only after "in".
     readings = (month, typed.capitalize(), f"in {typed}")
     now = timezone.localtime()
     period = next(filter(None, (memory.parse_date_range(reading, now) for reading in readings)), None)
     if period is None:
-        sentence = _("%(operator)s:%(typed)s is no date. Write 2026-06-14, 2026-06, June or 2026.")
+        sentence = _("%(operator)s:%(typed)s is no date. Write 2026-06-14, 2026-06, June, 2026 or yesterday.")
         return Resolved(error=sentence % {"operator": operator, "typed": typed})
-    day = period.start.date()
+    return _day(operator, period.start.date())
+
+
+def _day(operator: str, day: date) -> Resolved:
     return Resolved(str(day if operator == "since" else day - timedelta(days=1)))
 
 

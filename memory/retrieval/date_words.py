@@ -71,6 +71,7 @@ LAST_BEFORE = (
     r"zeszł\w+|ubiegł\w+|ostatni\w*|прошл\w+|последн\w+"
 )
 LAST_AFTER = "dernier|dernière|passée?|pasad[oa]|passad[oa]|scors[oa]|passat[oa]"
+TODAY = "today|heute|aujourd'hui|hoy|oggi|hoje|vandaag|dzisiaj|dziś|сегодня"
 YESTERDAY = "yesterday|gestern|hier soir|ayer|ieri|ontem|gisteren|wczoraj|вчера"
 
 # Chinese and Japanese, which have no spaces between words.
@@ -85,6 +86,7 @@ _WIDE_NUMBER = rf"\d{{1,2}}|{alternatives(WIDE_NUMBERS)}"
 WIDE_DATE = re.compile(
     rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>{_WIDE_NUMBER})月(?:(?P<day>\d{{1,2}})[日号])?(?![前间間])"
 )
+WIDE_TODAY = re.compile("今天|今日|きょう")
 WIDE_YESTERDAY = re.compile("昨天|昨日|きのう")
 WIDE_DAYS = {
     word: days

@@ -6,7 +6,7 @@ import calendar
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.date_words import (
@@ -18,11 +18,13 @@ from memory.retrieval.date_words import (
     LAST_AFTER,
     LAST_BEFORE,
     MONTHS,
+    TODAY,
     WIDE_AGO,
     WIDE_DATE,
     WIDE_DAYS,
     WIDE_LAST,
     WIDE_NUMBERS,
+    WIDE_TODAY,
     WIDE_YESTERDAY,
     YESTERDAY,
     alternatives,
@@ -51,6 +53,7 @@ _LAST = re.compile(
     re.IGNORECASE,
 )
 _LAST_MONTH = re.compile(rf"\b(?P<last>{LAST_BEFORE})\s+{_NAME}", re.IGNORECASE)
+_TODAY = re.compile(rf"\b(?:{TODAY})\b", re.IGNORECASE)
 _YESTERDAY = re.compile(rf"\b(?:{YESTERDAY})\b", re.IGNORECASE)
 
 
@@ -70,6 +73,18 @@ def parse_date_range(text: str, now: datetime) -> DateRange | None:
         year = int(in_year["year"])
         return DateRange(datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
     return relative_period(text, now)
+
+
+def day_called(word: str, today: date) -> date | None:
+    """Return the day that is called "today" or "yesterday" in one of the languages, None for any other word.
+
+    In a message, "yesterday" is a period of about two days, because nobody knows when the writer's day began.
+    """
+    if _TODAY.fullmatch(word) or WIDE_TODAY.fullmatch(word):
+        return today
+    if _YESTERDAY.fullmatch(word) or WIDE_YESTERDAY.fullmatch(word):
+        return today - timedelta(days=1)
+    return None
 
 
 def split_dates(text: str, now: datetime) -> tuple[list[DateRange], str]:
