@@ -204,7 +204,10 @@ class Recalled(ResponseModel):
     results: list[SearchHit]
     context: str
     note: str = Field(
-        description="words: the search index did not respond; failed: recall was not possible; otherwise empty"
+        description=(
+            "words: the search index did not respond; failed: recall was not possible; date: the newest of the period that the "
+            "message asks about; nothing: nothing was remembered in it; otherwise empty"
+        )
     )
 
 

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -36,6 +37,7 @@ from memory.api import (
 )
 
 _MAX_TURNS = 500
+_AWAY = timedelta(hours=4)
 # Instead of the number of a session, for the rows of instructions among those of exchanges.
 _INSTRUCTION = -1
 
@@ -97,6 +99,7 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
         filters=RecallFilter.from_json(turn.thread.recall_filter).filter(),
         detect_instruction=can_instruct,
         preferred=memory.preferred_space_id(turn.thread.space),
+        get_last_visit=lambda: _last_visit(turn),
     )
     return TurnRecall(search_results, history)
 
@@ -259,6 +262,12 @@ def _budget(turn: Turn, *, standing: str = "", attached: str = "") -> int:
     budget = history_token_budget(turn.message, turn.thread.instructions, standing=standing, attached=texts)
     # For the definitions of tools and for what they return.
     return budget - (settings.CATO.llm.context_tokens // 4 if turn.thread.tool_server_ids else 0)
+
+
+def _last_visit(turn: Turn) -> datetime | None:
+    """Return when the author of the turn wrote before they were away for some hours."""
+    earlier = Turn.objects.filter(author_id=turn.author_id, created_at__lt=timezone.now() - _AWAY)
+    return earlier.order_by("-created_at").values_list("created_at", flat=True).first()
 
 
 def _earlier_turns(turn: Turn) -> list[Turn]:

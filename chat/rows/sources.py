@@ -19,6 +19,8 @@ _NOTES = {
     Turn.RECALL_SKIPPED: gettext_noop("Recall timed out; answered without memory"),
     "failed": gettext_noop("Recall failed; answered without memory"),
     "words": gettext_noop("Search index unavailable; recalled by keyword only"),
+    "date": gettext_noop("The newest of that time, listed by date"),
+    "nothing": gettext_noop("Nothing was remembered in that time"),
 }
 
 

@@ -13,6 +13,9 @@ from memory.retrieval.exchange_views import load_views
 from memory.retrieval.types import Hit
 from memory.spaces.access import SpaceIds, in_spaces
 
+# Of hits that are listed by date alone.
+BY_DATE = "date"
+
 
 def ids_by_date(spaces: SpaceIds, filters: Filter | None) -> QuerySet[Exchange, uuid.UUID]:
     """Return the ids of the exchanges in these spaces that match the filters, the newest first.
@@ -31,7 +34,7 @@ def listed_hits(ids: Sequence[uuid.UUID]) -> list[Hit]:
             exchange=views[id],
             similarity=None,
             score=0.0,
-            strategy="date",
+            strategy=BY_DATE,
             explanation="",
             is_below_gate=False,
         )

@@ -57,9 +57,9 @@ DAYS = {
         1: "day days tag tage tagen jour jours día días dia dias giorno giorni dag dagen dzień dni день дня дней",
         7: "week weeks woche wochen semaine semaines semana semanas settimana settimane weken tydzień tygodnie tygodni "
         "tygodniu неделя неделю недели недель неделе",
-        30: "month months monat monate monaten mois mes meses mese mesi mês maand maanden miesiąc miesiące miesięcy "
+        30: "month months monat monats monate monaten mois mes meses mese mesi mês maand maanden miesiąc miesiące miesięcy "
         "miesiącu месяц месяца месяцев месяце",
-        365: "year years jahr jahre jahren an ans année années año años anno anni ano anos jaar jaren rok roku lata lat "
+        365: "year years jahr jahres jahre jahren an ans année années año años anno anni ano anos jaar jaren rok roku lata lat "
         "год года году лет",
     }.items()
     for word in words.split()
@@ -71,6 +71,26 @@ LAST_BEFORE = (
     r"zeszł\w+|ubiegł\w+|ostatni\w*|прошл\w+|последн\w+"
 )
 LAST_AFTER = "dernier|dernière|passée?|pasad[oa]|passad[oa]|scors[oa]|passat[oa]"
+IN_THE_LAST = (
+    r"last|past|letzte[nr]?|vergangene[nr]?|derni[eè]re?s|últim[oa]s|ultim[ie]|laatste|afgelopen|ostatni\w*|последни\w*"
+)
+THIS = r"this|diese[mnrs]?|cette|ce|est[ea]|quest[oa]|deze|ty[mg]\w*|эт\w+"
+SINCE = r"since|seit|depuis|desde|da|dal|dalla|sinds|od|с|со"
+WEEKDAYS = {
+    word: day
+    for day, words in enumerate(
+        (
+            "monday montag lundi lunes lunedì segunda-feira maandag poniedziałek poniedziałku понедельник понедельника",
+            "tuesday dienstag mardi martes martedì terça-feira dinsdag wtorek wtorku вторник вторника",
+            "wednesday mittwoch mercredi miércoles mercoledì quarta-feira woensdag środa środy среда среду среды",
+            "thursday donnerstag jeudi jueves giovedì quinta-feira donderdag czwartek czwartku четверг четверга",
+            "friday freitag vendredi viernes venerdì sexta-feira vrijdag piątek piątku пятница пятницу пятницы",
+            "saturday samstag sonnabend samedi sábado sabato zaterdag sobota sobotę soboty суббота субботу субботы",
+            "sunday sonntag dimanche domingo domenica zondag niedziela niedzielę niedzieli воскресенье воскресенья",
+        )
+    )
+    for word in words.split()
+}
 TODAY = "today|heute|aujourd'hui|hoy|oggi|hoje|vandaag|dzisiaj|dziś|сегодня"
 YESTERDAY = "yesterday|gestern|hier soir|ayer|ieri|ontem|gisteren|wczoraj|вчера"
 
@@ -100,3 +120,12 @@ WIDE_DAYS = {
 }
 WIDE_AGO = re.compile(rf"(?P<count>{_WIDE_NUMBER})(?P<unit>{alternatives(WIDE_DAYS)})(?:之前|以前|前)")
 WIDE_LAST = re.compile(rf"(?:[上先](?P<unit>{alternatives(set(WIDE_DAYS) - {'天', '日', '年'})})|[去昨](?P<unit2>年))")
+WIDE_IN_THE_LAST = re.compile(
+    rf"(?:最近|过去|過去|这|この)の?(?P<count>{_WIDE_NUMBER})(?P<unit>{alternatives(WIDE_DAYS)})"
+)
+WIDE_THIS = re.compile(rf"(?:[这這本今])(?P<unit>{alternatives(set(WIDE_DAYS) - {'天', '日'})})")
+WIDE_SINCE = re.compile("以来|以來|以后|从|從|から|起")
+WIDE_WEEKDAYS = {
+    sign: day for day, signs in enumerate(("一月", "二火", "三水", "四木", "五金", "六土", "天日")) for sign in signs
+}
+WIDE_WEEKDAY = re.compile(r"(?:星期|周|週|礼拜)(?P<day>[一二三四五六天日])|(?P<day_ja>[月火水木金土日])曜日")

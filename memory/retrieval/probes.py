@@ -24,7 +24,7 @@ from memory.models import Probe as ProbeRow
 SHIPPED_MODEL = multilingual_e5.NAME
 # The traits of a message that are read from its query vector, and those that are read from a document vector: whether a
 # text says how answers should be from now on, and whether it states something about the people who write.
-MESSAGE_TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state", "broad")
+MESSAGE_TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state", "broad", "what_happened")
 STANDING_INSTRUCTION, INFORMATIVE = "standing_instruction", "informative"
 DOCUMENT_TRAITS = (STANDING_INSTRUCTION, INFORMATIVE)
 TRAITS = (*MESSAGE_TRAITS, *DOCUMENT_TRAITS)
@@ -85,7 +85,8 @@ class MessageTraits:
 
     `wants_memory`: stored exchanges could serve the answer, unlike for small talk and general tasks. `follow_up`: it
     depends on the previous messages. `latest_state`: it asks how things are now. `former_state`: it asks how they were
-    before a change. `broad`: it asks for a summary, a list or an order of events.
+    before a change. `broad`: it asks for a summary, a list or an order of events. `what_happened`: it asks what happened
+    or was discussed in a period, whatever the subject.
     """
 
     wants_memory: float
@@ -93,6 +94,7 @@ class MessageTraits:
     latest_state: float
     former_state: float
     broad: float
+    what_happened: float
 
 
 def read_traits(vector: Vectors, provider: str, model: str) -> MessageTraits | None:

@@ -19,7 +19,15 @@ from memory.exchanges import feedback, supersessions
 from memory.filters import Filter
 from memory.index import generations
 from memory.lexical.marks import contains_all_words
-from memory.retrieval import get_strategy, instruction_detection, probes, prompt_context, query_embedding
+from memory.retrieval import (
+    get_strategy,
+    instruction_detection,
+    probes,
+    prompt_context,
+    query_embedding,
+    what_happened,
+)
+from memory.retrieval.by_date import BY_DATE
 from memory.retrieval.gate import is_follow_up
 from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.probes import MessageTraits
@@ -38,11 +46,13 @@ _MAX_EXCERPTS = 12
 # FAILED: the configured strategy or reranker cannot be used.
 LEXICAL_ONLY = "words"
 FAILED = "failed"
+# Of a message that asks what happened in a period in which nothing was remembered; otherwise its note is BY_DATE.
+NOTHING_THEN = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """Hits, best first, and the reason for a degraded result in `note`: "", LEXICAL_ONLY or FAILED.
+    """Hits, best first, and what is special about them in `note`: "", LEXICAL_ONLY, FAILED, BY_DATE or NOTHING_THEN.
 
     `instruction` is the standing instruction in the newest message, if recall was asked to detect one.
     """
@@ -64,7 +74,8 @@ class RecallOptions:
     `spaces` are the readable spaces; exchanges in `exclude` are never returned. The feedback of `person_id` is applied.
     `max_tokens` None stands for `context_max_tokens`. `filters` is an additional condition on the hits. `keep_query`
     allows caching the query vector in this process. `detect_instruction` looks for a standing instruction in the newest
-    message. Hits of the space `preferred` come first.
+    message. Hits of the space `preferred` come first. `get_last_visit` returns when the person was here before, for a
+    message that asks what happened since.
     """
 
     spaces: SpaceIds
@@ -76,6 +87,7 @@ class RecallOptions:
     filters: Filter | None = None
     detect_instruction: bool = False
     preferred: uuid.UUID | None = None
+    get_last_visit: Callable[[], datetime | None] = field(default=lambda: None)
 
 
 @dataclass(slots=True)
@@ -102,6 +114,7 @@ def recall(
     filters: Filter | None = None,
     detect_instruction: bool = False,
     preferred: uuid.UUID | None = None,
+    get_last_visit: Callable[[], datetime | None] = lambda: None,
 ) -> SearchResults:
     """Return the hits for a conversation; `messages` are its last messages, newest last.
 
@@ -119,6 +132,7 @@ def recall(
         filters=filters,
         detect_instruction=detect_instruction,
         preferred=preferred,
+        get_last_visit=get_last_visit,
     )
     outcome = _Outcome()
     try:
@@ -241,6 +255,9 @@ def _interleave(texts: list[str], options: RecallOptions, outcome: _Outcome) -> 
     if options.detect_instruction:
         outcome.get_instruction = instruction_detection.detect_async(texts[-1], query)
     hits = _preferred_first(_hits_above_gate(query, outcome), options.preferred)
+    if what_happened.is_asked(query.traits):
+        yield from _list_by_date(query, options, outcome)
+        return
     if len(texts) == 1 or not is_follow_up(query.traits):
         yield from hits
         return
@@ -254,6 +271,14 @@ def _interleave(texts: list[str], options: RecallOptions, outcome: _Outcome) -> 
             if result is not None and result.exchange.id not in seen:
                 seen.add(result.exchange.id)
                 yield result
+
+
+def _list_by_date(query: Query, options: RecallOptions, outcome: _Outcome) -> list[Hit]:
+    period = what_happened.period_asked(query.text, query.now, options.get_last_visit)
+    hits = what_happened.hits_in(period, spaces=options.spaces, filters=options.filters, exclude=query.exclude)
+    outcome.note = BY_DATE if hits else NOTHING_THEN
+    outcome.subject_order = SubjectOrder.CHRONOLOGICAL
+    return hits
 
 
 def _build_turn_query(texts: Sequence[str], options: RecallOptions, *, joined: bool = False) -> Query:

@@ -44,7 +44,13 @@ log = logging.getLogger(__name__)
 _PENALTY = 0.3
 # Traits that a linear probe recognises badly: their sentences resemble others in subject and differ in few words. Their
 # probes compare a message with the sentences that a linear probe decides least clearly, at most so many.
-_KERNEL_TRAITS = {"former_state": 1000, "broad": 1000, STANDING_INSTRUCTION: 1500, INFORMATIVE: 500}
+_KERNEL_TRAITS = {
+    "former_state": 1000,
+    "broad": 1000,
+    "what_happened": 500,
+    STANDING_INSTRUCTION: 1500,
+    INFORMATIVE: 500,
+}
 _KERNEL_PENALTY = 1e-5
 _LANDMARK_PENALTY = 0.02  # of the linear probe that chooses them
 _MAX_STEPS = 50

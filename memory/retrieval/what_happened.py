@@ -1,0 +1,52 @@
+"""Recall for messages that ask what happened in a period, whatever the subject: the newest of that time, by date.
+
+Such a message has no subject to search for, and the gate would take it for small talk.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory.filters import Filter
+from memory.retrieval.by_date import ids_by_date, listed_hits
+from memory.retrieval.dates import DateRange
+from memory.retrieval.periods import period_named
+from memory.retrieval.probes import MessageTraits
+from memory.retrieval.types import Hit
+from memory.spaces.access import SpaceIds
+
+# Probability from which a message asks what happened. Of the held-out sentences without the trait none reaches it;
+# docs/decisions/0010-probes.md has the figures.
+MIN_PROBABILITY = 0.2
+# More than fit into a prompt, since passages of one author and long ones are passed over.
+_MAX_LISTED = 60
+# The period if none is named and it is not known when the person was here before.
+_DEFAULT_PERIOD = timedelta(days=7)
+
+
+def is_asked(traits: MessageTraits | None) -> bool:
+    """Return True if a message with these traits asks what happened in a period."""
+    return traits is not None and traits.what_happened >= MIN_PROBABILITY
+
+
+def period_asked(text: str, now: datetime, get_last_visit: Callable[[], datetime | None]) -> DateRange:
+    """Return the period that the text names, or else the time since the person was here last, or the last seven days."""
+    local = timezone.localtime(now)
+    return period_named(text, local) or DateRange(get_last_visit() or local - _DEFAULT_PERIOD, local)
+
+
+def hits_in(period: DateRange, *, spaces: SpaceIds, filters: Filter | None, exclude: frozenset[uuid.UUID]) -> list[Hit]:
+    """Return what was remembered in the period as hits, the newest first; of a document or long note its beginning."""
+    rows = ids_by_date(spaces, filters).filter(timestamp__gte=period.start, timestamp__lt=period.end)
+    beginnings = rows.filter(Q(chunk_index=None) | Q(chunk_index=0)).exclude(pk__in=exclude)
+    return [
+        replace(hit, explanation=_("From the time that you asked about"))
+        for hit in listed_hits(list(beginnings[:_MAX_LISTED]))
+    ]
