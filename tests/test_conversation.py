@@ -50,9 +50,10 @@ def test_a_message_is_answered_remembered_and_recalled_in_a_new_thread(alice, en
     assert "The greenhouse key hangs behind the clock." in prompt
     assert 'by="Alice Owner"' in prompt
     assert re.search(r'said="\d{4}-\d\d-\d\d', prompt)
-    locations = [alice.get(link) for link in re.findall(r'href="(/m/[0-9a-f-]+)"', page)]
-    assert {location.status_code for location in locations} == {302}
-    assert any(location.headers["location"].startswith(f"/t/{first}#turn-") for location in locations)
+    pages = [alice.get(link) for link in re.findall(r'href="(/m/[0-9a-f-]+)"', page)]
+    # Other tests may have stored something for everyone, which is in no thread.
+    assert {page.status_code for page in pages} <= {200, 302}
+    assert any(page.headers.get("location", "").startswith(f"/t/{first}#turn-") for page in pages)
 
 
 def test_recalled_text_is_not_stored_again(alice, cato, endpoint):

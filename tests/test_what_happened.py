@@ -12,7 +12,7 @@ from chat.answers.recall import recall_for_turn
 from chat.models import Turn
 from memory.embeddings.local import LocalEmbedder
 from memory.retrieval import probes, what_happened
-from memory.retrieval.periods import period_named
+from memory.retrieval.periods import named_period
 from memory.retrieval.tuning.probe_fitting import load_examples
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, answer_job, document, exchange, group, thread, turn
@@ -57,7 +57,7 @@ PERIODS = {
     ("text", "period"), [(t, period) for period, texts in PERIODS.items() for t in texts.split(", ")]
 )
 def test_a_period_has_exact_borders(text, period):
-    found = period_named(text, NOW)
+    found = named_period(text, NOW)
     assert found is not None
     assert (found.start, found.end) == period
 
@@ -65,7 +65,7 @@ def test_a_period_has_exact_borders(text, period):
 @pytest.mark.parametrize("text", ["what did I miss", "was habe ich verpasst", "我错过了什么"])
 def test_without_a_named_period_it_is_the_time_since_the_last_visit(text):
     visit = NOW - timedelta(days=3)
-    assert period_named(text, NOW) is None
+    assert named_period(text, NOW) is None
     assert what_happened.period_asked(text, NOW, lambda: visit).start == visit
     assert what_happened.period_asked(text, NOW, lambda: None).start == NOW - timedelta(days=7)
 

@@ -50,7 +50,7 @@ _SINCE = re.compile(rf"\b(?:{SINCE})\b", re.IGNORECASE)
 _MAX_COUNT = 99
 
 
-def period_named(text: str, now: datetime) -> DateRange | None:
+def named_period(text: str, now: datetime) -> DateRange | None:
     """Return the days that the text names, at most until `now`; None if it names none.
 
     The borders are midnights in the time zone of `now`. With a word for "since", the period ends now.

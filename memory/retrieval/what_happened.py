@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from memory.filters import Filter
 from memory.retrieval.by_date import ids_by_date, listed_hits
 from memory.retrieval.dates import DateRange
-from memory.retrieval.periods import period_named
+from memory.retrieval.periods import named_period
 from memory.retrieval.probes import MessageTraits
 from memory.retrieval.types import Hit
 from memory.spaces.access import SpaceIds
@@ -39,7 +39,7 @@ def is_asked(traits: MessageTraits | None) -> bool:
 def period_asked(text: str, now: datetime, get_last_visit: Callable[[], datetime | None]) -> DateRange:
     """Return the period that the text names, or else the time since the person was here last, or the last seven days."""
     local = timezone.localtime(now)
-    return period_named(text, local) or DateRange(get_last_visit() or local - _DEFAULT_PERIOD, local)
+    return named_period(text, local) or DateRange(get_last_visit() or local - _DEFAULT_PERIOD, local)
 
 
 def hits_in(period: DateRange, *, spaces: SpaceIds, filters: Filter | None, exclude: frozenset[uuid.UUID]) -> list[Hit]:
