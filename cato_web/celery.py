@@ -78,6 +78,7 @@ def sweep() -> None:
 
     _run_all(
         _interrupt_stale_answers,
+        chat.count_ended_answers,
         chat.purge_deleted,
         chat.delete_forgotten_instructions,
         chat.delete_unsent_attachments,

@@ -43,3 +43,5 @@ from chat.turns.posting import PostedTurn, create_thread_with_message, post_mess
 from chat.turns.queue import move_up, start_all_queued, start_queued_after_answer, withdraw_message, withdraw_to_edit
 from chat.turns.restarting import resume_turn, retry_turn
 from chat.turns.stopping import interrupt_stale_answers, request_stop
+from chat.usage.counting import count_ended_answers
+from chat.usage.counting import remove_person as remove_person_from_usage

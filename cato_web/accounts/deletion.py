@@ -7,6 +7,7 @@ the audit log refer to it.
 from __future__ import annotations
 
 import secrets
+import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -109,6 +110,7 @@ def delete_account(person: User) -> str:
     services.expire_links(person)
     Identity.objects.filter(person=person).delete()
     ApiToken.objects.filter(person=person).delete()
+    _remove_from_usage(person.pk)
     ReaderMarks.objects.filter(person_id=person.pk).delete()
     Mention.objects.filter(person_id=person.pk).delete()
     memory.remove_from_all_groups(person.pk)
@@ -167,6 +169,7 @@ def _continue(job: AccountDeletion) -> bool:
         removed += memory.delete_space_contents(space.pk, by=job.person_id)
         if not removed:
             break
+    _remove_from_usage(job.person_id)
     now = timezone.now()
     is_empty = not Thread.objects.filter(space=space).exists() and not removed
     recheck_at = job.created_at + _RECHECK_AFTER
@@ -181,6 +184,12 @@ def _continue(job: AccountDeletion) -> bool:
     except jobs.LeaseLostError:
         return False
     return is_empty
+
+
+def _remove_from_usage(person_id: uuid.UUID) -> None:
+    """Keep the sums of usage without the person; answers that still run are counted later, so this is repeated."""
+    chat.count_ended_answers()
+    chat.remove_person_from_usage(person_id, personal_space_id=memory.personal_space(person_id).pk)
 
 
 def _anonymise(person: User) -> None:

@@ -22,6 +22,7 @@ from chat.errors import ModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
+from chat.usage.counts import UsageMeter
 
 
 def is_background(body: ChatRequest, headers: Mapping[str, str]) -> bool:
@@ -42,13 +43,16 @@ def check_request(body: ChatRequest) -> None:
         raise OpenAIError(sentence, code="unsupported_parameter", param="tools")
 
 
-async def answer(endpoint: ModelEndpoint | None, body: ChatRequest, model: str) -> AsyncGenerator[StreamChunk, None]:
-    """Stream the model's answer. Raises ModelError."""
+async def answer(
+    endpoint: ModelEndpoint | None, body: ChatRequest, model: str, meter: UsageMeter
+) -> AsyncGenerator[StreamChunk, None]:
+    """Stream the model's answer; `meter` counts its usage. Raises ModelError."""
     if endpoint is None:
         yield StreamChunk(_(PLACEHOLDER), finish_reason="stop")
         return
     messages = [message.model_dump(include={"role", "content"}, exclude_none=True) for message in body.messages]
-    async with aclosing(client.stream(endpoint, messages, model=model, options=generation_options(body))) as chunks:
+    request = client.stream(endpoint, messages, model=model, options=generation_options(body), meter=meter)
+    async with aclosing(request) as chunks:
         async for chunk in chunks:
             yield chunk
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -31,6 +35,9 @@ from cato_web.openai_api.response_threads import (
 from chat.executors import run_in_db_thread, run_in_recall_thread
 from chat.llm import endpoint
 from chat.llm.endpoint import ModelEndpoint
+from chat.llm.events import StreamChunk
+from chat.usage.counting import Purpose, count_usage
+from chat.usage.counts import UsageMeter
 from memory.api import batched, count_message, embed, embedding_model, estimate_tokens
 
 _MAX_TEXTS = 2048
@@ -46,7 +53,7 @@ async def chat_completions(request: HttpRequest, principal: Principal) -> HttpRe
     model = await models.resolve_model(body.model, model_endpoint)
     if background.is_background(body, request.headers):
         await run_in_db_thread(count_message, principal.person.pk)
-        return await _background_response(model_endpoint, body, model or "")
+        return await _background_response(principal, model_endpoint, body, model or "")
     turn = await run_in_db_thread(submit, principal, body, request.headers, model)
     response: HttpResponseBase
     if body.stream:
@@ -69,9 +76,11 @@ async def chat_completions(request: HttpRequest, principal: Principal) -> HttpRe
     return response
 
 
-async def _background_response(model_endpoint: ModelEndpoint | None, body: ChatRequest, model: str) -> HttpResponseBase:
+async def _background_response(
+    principal: Principal, model_endpoint: ModelEndpoint | None, body: ChatRequest, model: str
+) -> HttpResponseBase:
     background.check_request(body)
-    chunks = background.answer(model_endpoint, body, model)
+    chunks = _counted(principal, model_endpoint, body, model)
     response: HttpResponseBase
     if body.stream:
         response = StreamingHttpResponse(
@@ -83,6 +92,23 @@ async def _background_response(model_endpoint: ModelEndpoint | None, body: ChatR
         response = JsonResponse(await background.completion(chunks, model=model or models.DEFAULT_MODEL))
     response["Cache-Control"] = "no-store"
     return response
+
+
+async def _counted(
+    principal: Principal, model_endpoint: ModelEndpoint | None, body: ChatRequest, model: str
+) -> AsyncGenerator[StreamChunk, None]:
+    """Stream the answer to a background request, and count what it used, also if it fails or the client leaves."""
+    meter = UsageMeter()
+    count = partial(
+        count_usage, purpose=Purpose.BACKGROUND, person_id=principal.person.pk, api_token_id=principal.token_id
+    )
+    try:
+        async with aclosing(background.answer(model_endpoint, body, model, meter)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+    finally:
+        # A client that leaves cancels this task, which must not leave the usage out.
+        await asyncio.shield(run_in_db_thread(count, meter.total()))
 
 
 @openai_endpoint("POST", "ask")

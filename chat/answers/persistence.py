@@ -16,6 +16,7 @@ from chat.answers.job import AnswerJob
 from chat.attachments import store_documents
 from chat.models import Attachment, Thread, Turn
 from chat.realtime.notifications import notify_link_changed
+from chat.usage.counts import UsageCounts
 from memory import api as memory
 from memory.api import RecallLogEntry, VectorStoreDisabledError
 
@@ -29,13 +30,15 @@ class AnswerCheckpoint:
     answer: str
     reasoning: str
     revision: int
+    usage: UsageCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
     """How an answer ended: `state` is complete, stopped, failed or interrupted.
 
-    `tool_messages` are those of the turn if the model has called tools of the client, otherwise None.
+    `tool_messages` are those of the turn if the model has called tools of the client, otherwise None. `usage` is what the
+    endpoint reported, `uncounted_usage` what is to be counted, with estimates.
     """
 
     state: str
@@ -48,6 +51,7 @@ class AnswerOutcome:
     error: str = ""
     images_dropped: bool = False
     tool_messages: list[dict[str, Any]] | None = None
+    uncounted_usage: UsageCounts | None = None
 
 
 @transaction.atomic
@@ -62,6 +66,7 @@ def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID
             answer=checkpoint.answer,
             reasoning=checkpoint.reasoning,
             revision=checkpoint.revision,
+            uncounted_usage=checkpoint.usage and checkpoint.usage.as_json(),
             heartbeat_at=now,
         ):
             lost_leases.add(checkpoint.turn_id)
@@ -114,6 +119,7 @@ def _complete(
         "model": outcome.model,
         "is_dummy": job.endpoint is None,
         "usage": outcome.usage or {},
+        "uncounted_usage": outcome.uncounted_usage and outcome.uncounted_usage.as_json(),
         "finish_reason": outcome.finish_reason,
         "error_code": outcome.error_code,
         "error": outcome.error[:300],

@@ -111,7 +111,8 @@ async def _receive(
     stream.begin_round()
     options = {**stream.job.turn.generation_options, **tools}
     # `aclosing` closes the connection at once when the answer is cut off, so that the endpoint stops generating.
-    async with aclosing(client.stream(endpoint, messages, model=stream.job.model, options=options)) as chunks:
+    request = client.stream(endpoint, messages, model=stream.job.model, options=options, meter=stream.meter)
+    async with aclosing(request) as chunks:
         async for chunk in chunks:
             if stream.requested_at is not None:
                 metrics.FIRST_TOKEN_SECONDS.observe(time.monotonic() - stream.requested_at)

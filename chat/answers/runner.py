@@ -39,6 +39,8 @@ from chat.threads import titles
 from chat.turns import queue, stopping
 from chat.turns.posting import PostedTurn
 from chat.turns.queue import Successors
+from chat.usage.counting import Purpose, count_usage, title_usage
+from chat.usage.counts import UsageCounts, UsageMeter
 from memory.api import MemoryState, SearchResults
 
 log = logging.getLogger(__name__)
@@ -327,12 +329,26 @@ async def _write_title(stream: AnswerStream, completed: Turn) -> None:
     messages = titles.title_prompt(completed)
     if messages is None or stream.job.endpoint is None:
         return
+    meter = UsageMeter()
+    reply = ""
     try:
-        reply = await client.complete(stream.job.endpoint, messages, model=stream.job.model)
+        reply = await client.complete(stream.job.endpoint, messages, model=stream.job.model, meter=meter)
     except ModelError as error:
         log.info("the model wrote no title for a thread: %s", error.code)
+    await run_in_db_thread(_apply_title, completed, reply, meter.total())
+
+
+def _apply_title(turn: Turn, reply: str, used: UsageCounts | None) -> None:
+    """Set the title from the reply, and count what the request used, which the thread stores if it gets the title."""
+    if reply and titles.apply_model_title(turn.thread, reply, usage=title_usage(used, turn.api_token_id)):
         return
-    await run_in_db_thread(titles.apply_model_title, completed.thread, reply)
+    count_usage(
+        used,
+        purpose=Purpose.TITLE,
+        person_id=turn.author_id,
+        space_id=turn.thread.space_id,
+        api_token_id=turn.api_token_id,
+    )
 
 
 def _watch_access() -> None:

@@ -22,6 +22,7 @@ from chat.realtime.messages import Frame
 from chat.rendering.blocks import GrowingAnswer
 from chat.rendering.citations import Citations
 from chat.turns.queue import Successors
+from chat.usage.counts import UsageMeter
 from memory.api import clean_text
 
 _SAVE_INTERVAL = 0.5  # seconds
@@ -49,6 +50,7 @@ class AnswerStream:
         self.finish_reason = ""
         self.is_full = False
         self.model = job.model or (job.endpoint.model if job.endpoint else "")
+        self.meter = UsageMeter()
         self.stopped = asyncio.Event()
         self.images_dropped = False
         self.has_lost_lease = False
@@ -191,9 +193,9 @@ class AnswerStream:
     def checkpoint(self) -> AnswerCheckpoint:
         """Return the state to save: the rendered text, without what was received since."""
         reasoning = self.reasoning[: self._collected_reasoning]
-        return AnswerCheckpoint(
-            self.job.turn_id, self.job.attempt, self.text[: self._rendered_chars], reasoning, self.revision
-        )
+        text = self.text[: self._rendered_chars]
+        used = self.meter.total()
+        return AnswerCheckpoint(self.job.turn_id, self.job.attempt, text, reasoning, self.revision, used)
 
     def frame(self) -> Frame:
         """Return a frame with new reasoning, finished blocks and segments (each sent once), and the open block."""
@@ -245,6 +247,7 @@ class AnswerStream:
             error=error,
             images_dropped=self.images_dropped,
             tool_messages=tool_messages,
+            uncounted_usage=self.meter.total(),
         )
 
     def _total_usage(self) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,6 +27,8 @@ from chat.llm.client import Message
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.structured import Completion, complete_json
 from chat.models import Turn
+from chat.usage.counting import Purpose, count_usage
+from chat.usage.counts import UsageMeter
 from memory import api as memory
 from memory.api import CatoError, Exchange, Lease, LeaseLostError, SpaceKnowledge, jobs
 
@@ -167,11 +169,24 @@ class ExtractionRun:
         """
         stopped = threading.Event()
         model = self._knowledge.model
+        meter = UsageMeter()
 
         def request() -> Completion:
-            return client.run(complete_json(endpoint, messages, schema=SCHEMA, model=model, is_stopped=stopped.is_set))
+            return client.run(
+                complete_json(endpoint, messages, schema=SCHEMA, model=model, is_stopped=stopped.is_set, meter=meter)
+            )
 
         self._lease.check()
+        try:
+            completion = self._wait_for(request, stopped)
+        finally:
+            space = self._knowledge.space
+            count_usage(meter.total(), purpose=Purpose.EXTRACTION, person_id=space.owner_id, space_id=space.id)
+        self._count(completion.tokens)
+        return completion.text
+
+    def _wait_for(self, request: Callable[[], Completion], stopped: threading.Event) -> Completion:
+        """Return the result of the request; set `stopped` if the lease is lost. Raises ModelError and LeaseLostError."""
         with ThreadPoolExecutor(1, thread_name_prefix="extraction") as threads:
             reply = threads.submit(request)
             try:
@@ -180,9 +195,7 @@ class ExtractionRun:
             except LeaseLostError:
                 stopped.set()
                 raise
-        completion = reply.result()
-        self._count(completion.tokens)
-        return completion.text
+        return reply.result()
 
     def _used_today(self) -> int:
         is_today = self._knowledge.tokens_used_on == timezone.now().astimezone(UTC).date()

@@ -20,6 +20,7 @@ from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
 from chat.llm.http import close_session, new_http_client, post
 from chat.llm.reasoning import ReasoningSplitter
+from chat.usage.counts import UsageMeter
 
 if TYPE_CHECKING:
     import openai
@@ -36,20 +37,28 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelEndpoint, Async
 
 
 async def stream(
-    endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = "", options: Mapping[str, Any] = NO_OPTIONS
+    endpoint: ModelEndpoint,
+    messages: Sequence[Message],
+    *,
+    model: str = "",
+    options: Mapping[str, Any] = NO_OPTIONS,
+    meter: UsageMeter | None = None,
 ) -> AsyncGenerator[StreamChunk, None]:
     """Stream an answer. Raises ModelError, also after the first chunk; errors after a finish reason are ignored.
 
     `options` are fields of the request in OpenAI's format. They replace the configured temperature; a maximum length
-    counts up to the configured one.
+    counts up to the configured one. `meter` counts what the request uses.
     """
+    meter = meter or UsageMeter()
     has_begun = finished = False
     failure: ModelError | None = None
     splitter = ReasoningSplitter()
     try:
         chosen = model or endpoint.model or await _first_model(endpoint)
+        meter.begin_request(messages, model=chosen)
         async with aclosing(_stream_chunks(endpoint, messages, chosen, options)) as chunks:
             async for chunk in chunks:
+                meter.add(chunk)
                 finished = finished or bool(chunk.finish_reason)
                 if chunk.text:
                     reasoning, text = splitter.feed(chunk.text)
@@ -159,10 +168,12 @@ async def test_endpoint(endpoint: ModelEndpoint) -> str:
     return _("%(model)s answers: %(said)s") % {"model": model, "said": text}
 
 
-async def complete(endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = "") -> str:
-    """Return the first 200 characters of an answer, without reasoning. Raises ModelError."""
+async def complete(
+    endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = "", meter: UsageMeter | None = None
+) -> str:
+    """Return the first 200 characters of an answer, without reasoning; `meter` counts its usage. Raises ModelError."""
     text, reasoning = "", 0
-    async with aclosing(stream(endpoint, messages, model=model)) as chunks:
+    async with aclosing(stream(endpoint, messages, model=model, meter=meter)) as chunks:
         async for chunk in chunks:
             text += chunk.text
             reasoning += len(chunk.reasoning)

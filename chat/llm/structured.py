@@ -11,7 +11,7 @@ from chat.errors import ModelError
 from chat.llm import client, failures
 from chat.llm.client import NO_OPTIONS, Message
 from chat.llm.endpoint import ModelEndpoint
-from memory.api import estimate_tokens
+from chat.usage.counts import UsageMeter
 
 _MAX_CHARACTERS = 40_000
 # Models that rejected a request with a schema and accepted it without; they are tried again after a restart.
@@ -33,23 +33,25 @@ async def complete_json(
     schema: Mapping[str, Any],
     model: str = "",
     is_stopped: Callable[[], bool],
+    meter: UsageMeter,
 ) -> Completion:
     """Return a reply that should be JSON of this schema; what has to be checked. Raises ModelError.
 
     `schema` is the field `json_schema` of OpenAI's `response_format`. If `is_stopped` becomes true, the reply is cut off.
+    `meter` counts what the requests use, also those that fail.
     """
     if (endpoint, model) in _without_schema:
-        return await _complete(endpoint, messages, model, is_stopped)
+        return await _complete(endpoint, messages, model, is_stopped, meter)
     options = {"response_format": {"type": "json_schema", "json_schema": schema}}
     try:
-        return await _complete(endpoint, messages, model, is_stopped, options)
+        return await _complete(endpoint, messages, model, is_stopped, meter, options)
     except ModelError as error:
         # Endpoints do not report in advance whether a model accepts a schema. Servers that answer 500 to one, such as that
         # of llama-cpp-python, cannot be told from those that fail for a while, so this is not remembered.
         if error.code not in ("rejected", "broken"):
             raise
         is_rejected = error.code == "rejected"
-    completion = await _complete(endpoint, messages, model, is_stopped)
+    completion = await _complete(endpoint, messages, model, is_stopped, meter)
     if is_rejected:
         _without_schema.add((endpoint, model))
     return completion
@@ -60,19 +62,17 @@ async def _complete(
     messages: Sequence[Message],
     model: str,
     is_stopped: Callable[[], bool],
+    meter: UsageMeter,
     options: Mapping[str, Any] = NO_OPTIONS,
 ) -> Completion:
-    text, reasoning, finish_reason, usage = "", "", "", None
-    async with aclosing(client.stream(endpoint, messages, model=model, options=options)) as chunks:
+    text, reasoning, finish_reason = "", 0, ""
+    async with aclosing(client.stream(endpoint, messages, model=model, options=options, meter=meter)) as chunks:
         async for chunk in chunks:
             text += chunk.text
-            reasoning += chunk.reasoning
-            usage, finish_reason = chunk.usage or usage, chunk.finish_reason or finish_reason
-            if is_stopped() or len(text) > _MAX_CHARACTERS or len(reasoning) > client.MAX_REASONING:
+            reasoning += len(chunk.reasoning)
+            finish_reason = chunk.finish_reason or finish_reason
+            if is_stopped() or len(text) > _MAX_CHARACTERS or reasoning > client.MAX_REASONING:
                 break
     if not text.strip():
         raise failures.empty_answer(finish_reason)
-    if usage:
-        return Completion(text, usage["prompt_tokens"] + usage["completion_tokens"])
-    sent = sum(estimate_tokens(message["content"]) for message in messages)
-    return Completion(text, sent + estimate_tokens(text) + estimate_tokens(reasoning))
+    return Completion(text, meter.of_request().tokens)

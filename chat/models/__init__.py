@@ -9,3 +9,4 @@ from chat.models.receipts import Receipt
 from chat.models.threads import ReaderMarks, Thread, ThreadSession
 from chat.models.tools import ToolServer
 from chat.models.turns import Mention, Turn, load_attachments
+from chat.models.usage import ModelPrice, UsageDay, UsageLimit, UsageSettings

@@ -39,6 +39,9 @@ class Thread(models.Model):
         blank=True,
         help_text="hash of the first message of an API client's conversation, used to find it",
     )
+    uncounted_title = models.JSONField(
+        null=True, help_text="`UsageCounts` as JSON: what the request for its title used that is not in `UsageDay` yet"
+    )
     head = models.ForeignKey("Turn", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     last_message_at = models.DateTimeField(help_text="time of the last message")
@@ -52,6 +55,7 @@ class Thread(models.Model):
             models.Index(fields=["space", "-last_message_at"]),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="thread_to_remove"),
             models.Index(fields=["owner", "opening_hash"]),
+            models.Index(fields=["id"], condition=Q(uncounted_title__isnull=False), name="thread_uncounted_title"),
         ]
 
     def is_answering(self) -> bool:

@@ -116,6 +116,9 @@ class Turn(models.Model):
     model = models.CharField(max_length=120, blank=True)
     is_dummy = models.BooleanField(default=False)
     usage = models.JSONField(default=dict)
+    uncounted_usage = models.JSONField(
+        null=True, help_text="`UsageCounts` as JSON: what its requests used that is not in `UsageDay` yet"
+    )
     finish_reason = models.CharField(
         max_length=14,
         choices=FinishReason.choices,
@@ -156,6 +159,7 @@ class Turn(models.Model):
         indexes = [
             models.Index(fields=["thread", "position"]),
             models.Index(fields=["created_at"], condition=Q(is_missing_in_memory=True), name="turn_missing_in_memory"),
+            models.Index(fields=["id"], condition=Q(uncounted_usage__isnull=False), name="turn_uncounted"),
             models.Index(
                 fields=["heartbeat_at"],
                 condition=Q(state__in=["recalling", "answering", "waiting"]),

@@ -16,6 +16,7 @@ from chat.errors import InvalidMessageError
 from chat.models import ReaderMarks, Thread, ThreadSession, Turn
 from chat.realtime.notifications import active_readers, notify_after_commit, notify_thread_changed
 from chat.threads.locks import ensure_idle, ensure_not_answering, lock_thread
+from chat.usage.counting import count_before_deletion
 from memory import api as memory
 from memory.api import RecallFilter, Space, batched, clean_text
 
@@ -134,7 +135,9 @@ def delete_last_turns(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid
             if parent_id in deleted_ids:
                 deleted_ids.add(id)
         Thread.objects.filter(id=thread.id).update(head=last[-1].parent_id)
-        _delete_turns(Turn.objects.filter(id__in=deleted_ids), by=by)
+        deleted = Turn.objects.filter(id__in=deleted_ids)
+        count_before_deletion(deleted)
+        _delete_turns(deleted, by=by)
     return [turn.id for turn in last]
 
 
@@ -166,6 +169,7 @@ def delete_threads_in_space(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
 
 
 def _delete_row(thread: Thread, *, by: uuid.UUID) -> None:
+    count_before_deletion(thread.turns.all(), Thread.objects.filter(id=thread.id))
     Thread.objects.filter(id=thread.id).update(head=None)
     _delete_turns(thread.turns.all(), by=by)
     thread.sessions.all().delete()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 
 from chat.llm.client import Message
@@ -29,14 +31,17 @@ def title_prompt(turn: Turn) -> list[Message] | None:
     return [{"role": "system", "content": _INSTRUCTION}, {"role": "user", "content": text}]
 
 
-def apply_model_title(thread: Thread, reply: str) -> bool:
-    """Set the title of the thread, loaded with its space, from the model's reply; return False if it contains none or a person has set one."""
+def apply_model_title(thread: Thread, reply: str, *, usage: dict[str, Any] | None = None) -> bool:
+    """Set the title of the thread, loaded with its space, from the model's reply, with the `usage` of the request.
+
+    Return False, and store nothing, if the reply contains no title or a person has set one.
+    """
     lines = [line for line in clean_text(reply).splitlines() if line.strip()]
     title = excerpt(lines[0].strip(" \t#*\"'“”„«».") if lines else "", _MAX_TITLE_LENGTH)
     if not title:
         return False
     updated = Thread.objects.filter(id=thread.id, title_source=Thread.TitleSource.FIRST_MESSAGE).update(
-        title=title, title_source=Thread.TitleSource.MODEL
+        title=title, title_source=Thread.TitleSource.MODEL, uncounted_title=usage
     )
     if updated:
         notify_link_changed(thread)

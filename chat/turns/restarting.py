@@ -14,6 +14,7 @@ from chat.models import Turn
 from chat.realtime.notifications import notify_link_changed
 from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
 from chat.turns.answer_limit import ensure_free_answer
+from chat.usage.counting import count_before_deletion
 
 
 def retry_turn(turn: Turn) -> Turn:
@@ -39,6 +40,8 @@ def restart(turn: Turn, is_allowed: Callable[[Turn], bool], **changes: object) -
     current = thread.turns.filter(id=turn.id).first()
     if current is None or not is_allowed(current):
         raise ConflictError(_("This answer is already complete or in progress."))
+    if current.uncounted_usage is not None:
+        count_before_deletion(thread.turns.filter(id=turn.id))
     thread.turns.filter(id=turn.id).update(
         state=Turn.State.RECALLING,
         attempt=F("attempt") + 1,

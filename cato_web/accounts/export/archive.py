@@ -26,6 +26,7 @@ from cato_web.accounts.models import AuditEntry, User
 from chat.export import to_json, to_markdown
 from chat.models import ImportJob, Thread, Turn
 from chat.services import receipts_of
+from chat.usage.reports import usage_rows_of
 from memory import api as memory
 from memory.api import (
     Chunk,
@@ -73,6 +74,7 @@ prompts.jsonl       which prompts this person saved, for them and for shared spa
 superseded.jsonl    which recalled messages were called superseded, and which on another subject
 receipts.jsonl      what this person forgot everywhere: ids and counts, without texts
 imports.jsonl       which files of conversations were taken in, and what became of each
+usage.jsonl         what answers, titles and knowledge used of models for this person, by day
 reveals.jsonl       which administrators were shown the text of this person's own space, when, and their reasons
 audit.jsonl         what the audit log says of this person's doings
 left-out.txt        only where an administrator downloaded this: which spaces are not in it, and why
@@ -175,6 +177,7 @@ def archive_files(selection: Selection, *, progress: ProgressCallback = no_progr
         ("superseded", _lines(_decisions(person), export_rows.of_supersession)),
         ("receipts", _lines(receipts_of(person.pk), export_rows.of_receipt)),
         ("imports", _lines(ImportJob.objects.filter(owner_id=person.pk), export_rows.of_import)),
+        ("usage", _lines(usage_rows_of(person.pk), export_rows.of_usage)),
         ("reveals", _lines(memory.list_reveals(memory.personal_space(person.pk)), export_rows.of_reveal)),
         ("audit", _lines(AuditEntry.objects.filter(actor=person), export_rows.of_audit)),
     ):

@@ -7,7 +7,7 @@ import numpy as np
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
 from cato_web.webhooks.registration import list_webhooks
-from chat.models import ImportJob, Instruction, Receipt, SavedPrompt, Turn
+from chat.models import ImportJob, Instruction, Receipt, SavedPrompt, Turn, UsageDay
 from memory import api as memory
 from memory.api import (
     Document,
@@ -138,6 +138,15 @@ def of_import(row: ImportJob) -> dict[str, object]:
 def of_reveal(reveal: Reveal) -> dict[str, object]:
     """Return the fields of a reveal."""
     return {"by": reveal.by.name, "reason": reveal.reason, "at": reveal.at, "ends_at": reveal.ends_at}
+
+
+def of_usage(row: UsageDay) -> dict[str, object]:
+    """Return the fields of the usage of a day."""
+    names = (
+        "date", "purpose", "model", "space_id", "api_token_id", "requests", "prompt_tokens", "cached_tokens",
+        "completion_tokens", "estimated_tokens", "unpriced_tokens", "cost",
+    )  # fmt: skip
+    return {name: getattr(row, name) for name in names}
 
 
 def of_audit(entry: AuditEntry) -> dict[str, object]:

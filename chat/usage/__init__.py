@@ -1,0 +1,1 @@
+"""The usage of models: what requests used, what it cost, and the limits of a month."""
