@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.services import hash_token
+from chat.errors import UsageLimitError
 from memory.api import CatoError, RateLimit, RateLimitedError, count_api_request
 
 _LAST_USE_INTERVAL = timedelta(minutes=1)
@@ -69,7 +70,9 @@ def rate_limit_headers(limit: RateLimit) -> dict[str, str]:
 
 
 def exceeded_headers(error: CatoError) -> dict[str, str]:
-    """Return the headers of a response to a request above the limit of its token; none for other errors."""
+    """Return the headers of a response to a request above a limit of its token or of usage; none for other errors."""
+    if isinstance(error, UsageLimitError):
+        return {"Retry-After": str(error.retry_after)}
     if not isinstance(error, RateLimitedError) or error.limit is None:
         return {}
     return rate_limit_headers(error.limit) | {"Retry-After": str(error.limit.reset)}

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from cato_web.api_auth import InvalidTokenError, MissingScopeError
 from cato_web.idempotency import IdempotencyError
-from chat.errors import ConflictError, ModelError, PermissionDeniedError
+from chat.errors import ConflictError, ModelError, PermissionDeniedError, UsageLimitError
 from memory.api import (
     NOT_FOUND,
     CatoError,
@@ -43,6 +43,7 @@ ERROR_TABLE: dict[type[Exception], tuple[int, str]] = {
     InvalidInputError: (422, "invalid"),
     CatoError: (422, "invalid"),
     RateLimitedError: (429, "too_fast"),
+    UsageLimitError: (429, "limit_reached"),
     ModelError: (502, "model_error"),
     VectorStoreUnavailableError: (503, "unavailable"),
     EmbeddingError: (503, "unavailable"),
@@ -83,7 +84,10 @@ def error_page(request: HttpRequest, error: Exception) -> HttpResponse:
     """Render the page of an error with its message."""
     status, _code = status_of(error)
     status = 400 if status == 422 else status
-    return render(request, "400.html", {"error": str(error), "status": status}, status=status)
+    response = render(request, "400.html", {"error": str(error), "status": status}, status=status)
+    if isinstance(error, UsageLimitError):
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -21,6 +21,7 @@ from chat.errors import PermissionDeniedError
 from chat.mentions import unseen_in_thread
 from chat.models import Attachment, Instruction, SavedPrompt, Thread, ToolServer, Turn
 from chat.threads.reader_marks import with_marks
+from chat.usage.limits import any_limit
 from memory import api as memory
 from memory.api import Exchange, NotFoundError, Space
 
@@ -50,12 +51,13 @@ def get_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
 def get_marked_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Any:
     """Return the thread with this person's marks, if they may read it.
 
-    It also has `has_unseen_mention`, and `has_tool_servers`: whether any can be switched on somewhere.
+    It also has `has_unseen_mention`, `has_tool_servers`: whether any can be switched on somewhere, and `has_usage_limits`.
     """
     rows = with_marks(_thread_read_by(person_id, thread_id).select_related("space", "owner"), person_id)
     thread = rows.annotate(
         has_unseen_mention=Exists(unseen_in_thread(person_id)),
         has_tool_servers=Exists(ToolServer.objects.exclude(allowed_in=[])),
+        has_usage_limits=any_limit(),
     ).first()
     if thread is None:
         raise NotFoundError

@@ -6,6 +6,7 @@ ChatError
 │   └── InvalidNameError
 ├── ConflictError
 │   └── ThreadBusyError
+├── UsageLimitError
 ├── ToolServerError
 └── ModelError
     └── KeyRefusedError
@@ -47,6 +48,14 @@ class ThreadBusyError(ConflictError):
 
     def __init__(self) -> None:
         super().__init__(_("An answer is in progress. Stop it or wait for it to finish."))
+
+
+class UsageLimitError(ChatError):
+    """The limit of usage in this month is reached; it resets in `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class ToolServerError(ChatError):

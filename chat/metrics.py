@@ -24,6 +24,12 @@ FIRST_TOKEN_SECONDS = Histogram(
     buckets=(0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64),
     registry=REGISTRY,
 )
+USAGE_LIMITS = Counter(
+    "cato_usage_limits",
+    "Messages above a monthly limit of usage: soft (posted, with a notice), hard (refused).",
+    ["kind"],
+    registry=REGISTRY,
+)
 ANSWERS = Counter("cato_answers", "Answers that ended, by how they did.", ["state"], registry=REGISTRY)
 
 

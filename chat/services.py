@@ -45,3 +45,4 @@ from chat.turns.restarting import resume_turn, retry_turn
 from chat.turns.stopping import interrupt_stale_answers, request_stop
 from chat.usage.counting import count_ended_answers
 from chat.usage.counting import remove_person as remove_person_from_usage
+from chat.usage.limits import delete_limits_of

@@ -20,7 +20,7 @@ from chat.knowledge import worker
 from chat.llm import client
 from chat.llm import endpoint as model_endpoint
 from chat.llm.events import StreamChunk
-from chat.models import Thread, Turn, UsageDay
+from chat.models import Thread, Turn, UsageDay, UsageLimit
 from chat.services import count_ended_answers, delete_last_turns, delete_thread, purge_deleted, retry_turn
 from chat.threads import lifecycle
 from chat.turns.placing import ApiOrigin
@@ -28,6 +28,7 @@ from chat.turns.stopping import HEARTBEAT_TIMEOUT, interrupt_stale_answers
 from chat.usage import prices
 from chat.usage.counting import count_usage
 from chat.usage.counts import UsageCounts, UsageMeter
+from chat.usage.limits import is_limit_reached, set_limit
 from chat.usage.reports import UsageFilter, total_usage
 from memory import jobs
 from memory.models import SpaceKnowledge
@@ -187,7 +188,7 @@ def test_extraction_is_counted_for_its_space(memory, endpoint, person):
     assert counted.prompt_tokens == 2
 
 
-def test_a_background_request_of_an_app_is_counted(memory, endpoint, person):
+def test_a_background_request_of_an_app_is_counted_and_limited(memory, endpoint, person):
     connect(endpoint)
     authorization = api_client(person, "ask").defaults["HTTP_AUTHORIZATION"]
     body = {"messages": [{"role": "user", "content": "Write a title"}]}
@@ -206,6 +207,10 @@ def test_a_background_request_of_an_app_is_counted(memory, endpoint, person):
     assert ask().status_code == 200
     assert sums() == [("background", 1, 3, 5)]
     assert UsageDay.objects.get().api_token_id == person.api_tokens.get().pk
+
+    set_limit("person", person.pk, unit="tokens", soft=None, hard=Decimal(8))
+    assert ask().status_code == 429
+    assert len(endpoint.requests(KEY)) == 1
 
 
 def test_without_a_model_nothing_is_counted(memory, person):
@@ -259,8 +264,8 @@ def test_counting_takes_no_statement_of_an_answer(memory, endpoint, person):
     answer(posted(person))
     with CaptureQueriesContext(connection) as queries:
         posted(person)
-    assert queries
-    assert not [q for q in queries if "usageday" in q["sql"]]
+    assert not [q for q in queries if "usageday" in q["sql"] or q["sql"].startswith('SELECT "chat_usagelimit"')]
+    assert any("usagelimit" in q["sql"] for q in queries), "the locked row says whether there are limits"
 
 
 def test_the_meter_adds_reported_and_estimated_requests():
@@ -286,7 +291,9 @@ def test_a_deleted_account_leaves_its_usage_without_its_name(memory, endpoint, p
     used(person, 20, space_id=crew)
     used(None, 3, space_id=crew)
     used(other, 4000, space_id=crew)
+    set_limit("person", person.pk, unit="tokens", soft=None, hard=Decimal(1))
     connect(endpoint)
+    UsageLimit.objects.update(hard=10**9)
     late = answer(posted(person))
     delete_account(person)
     late_tokens = late.usage["prompt_tokens"]
@@ -299,6 +306,7 @@ def test_a_deleted_account_leaves_its_usage_without_its_name(memory, endpoint, p
     assert set(rows.values_list("api_token_id", flat=True)) == {None}
     assert sum(rows.values_list("prompt_tokens", flat=True)) == 123 + late_tokens
     assert rows.get(space_id=crew).prompt_tokens == 23
+    assert not UsageLimit.objects.exists()
 
 
 def test_an_archive_has_the_usage_of_its_person_alone(memory, person):
@@ -315,6 +323,19 @@ def test_the_sum_of_a_month_ends_with_it(memory, person):
     month = last_month().replace(day=1)
 
     assert total_usage(month, UsageFilter(person_id=person.pk)).tokens == 70
+
+
+def test_an_extraction_waits_while_a_limit_is_reached(memory, endpoint, person):
+    crew = group("Crew", person)
+    row = SpaceKnowledge.objects.create(space=crew, is_on=True, due_at=ago(minutes=1))
+    run = worker.ExtractionRun(row)
+    used(person, 100, space_id=crew.pk)
+    set_limit("space", crew.pk, unit="tokens", soft=None, hard=Decimal(101))
+    assert run._later() is None
+
+    set_limit("space", crew.pk, unit="tokens", soft=None, hard=Decimal(100))
+    assert run._later() is not None
+    assert is_limit_reached(person_id=None, space=crew)
 
 
 def test_processes_that_count_at_the_same_time_lose_and_double_nothing(memory, person):

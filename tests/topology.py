@@ -65,7 +65,7 @@ TOPOLOGY_DEPENDENT = {
     "memory_searches", "mentions", "migrations", "news", "permissions", "presence", "properties", "properties_http",
     "queue", "quick_search", "recall", "recall_filter", "records", "retrieval", "reveals", "scale_out", "search_page",
     "shared_collections", "socket_limits", "spaces", "statements", "stats", "suggestions", "thread_list",
-    "thread_management", "threads", "tool_decisions", "usage", "uses", "webhooks", "e2e/attachments",
+    "thread_management", "threads", "tool_decisions", "usage", "usage_limits", "uses", "webhooks", "e2e/attachments",
     "e2e/documents",
     "e2e/forget_everywhere", "e2e/knowledge_story", "e2e/memory_in_languages", "e2e/memory_searches", "e2e/recall",
     "e2e/sources", "e2e/streaming", "e2e/team_threads", "e2e/tool_servers", "e2e/without_index",

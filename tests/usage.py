@@ -14,6 +14,7 @@ from chat.llm import endpoint as model_endpoint
 from chat.models import Turn, UsageDay
 from chat.services import post_message
 from chat.usage.counting import usage_date
+from chat.usage.limits import set_limit
 from tests.factories import thread
 from tests.fake_endpoint import FakeEndpoint
 
@@ -64,6 +65,14 @@ def posted(person: User, message: str = "Where is the key?", **fields: Any) -> T
     """Post a message to a new thread of this person."""
     in_thread = fields.pop("in_thread", None) or thread(person)
     return post_message(in_thread, author_id=person.pk, message=message, client_key=uuid.uuid4(), **fields).turn
+
+
+def limit(
+    target: str, id: uuid.UUID | None = None, *, soft: int | None = None, hard: int | None = None, **fields: Any
+) -> None:
+    """Set a limit in tokens, or in another `unit`."""
+    amounts = {name: None if amount is None else Decimal(amount) for name, amount in (("soft", soft), ("hard", hard))}
+    set_limit(target, id, unit=fields.get("unit", "tokens"), **amounts)
 
 
 def write_titles(settings: Any, value: bool) -> None:

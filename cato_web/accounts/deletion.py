@@ -109,6 +109,7 @@ def delete_account(person: User) -> str:
     )
     services.expire_links(person)
     Identity.objects.filter(person=person).delete()
+    chat.delete_limits_of([person.pk, *person.api_tokens.values_list("pk", flat=True)])
     ApiToken.objects.filter(person=person).delete()
     _remove_from_usage(person.pk)
     ReaderMarks.objects.filter(person_id=person.pk).delete()

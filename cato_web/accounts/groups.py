@@ -14,6 +14,7 @@ from cato_web.accounts.models import AuditEntry, User
 from cato_web.accounts.services import record_audit
 from chat.models import Thread
 from chat.realtime.notifications import notify_after_commit
+from chat.services import delete_limits_of
 from memory import api as memory
 from memory.api import InvalidInputError, Membership, Space
 
@@ -98,6 +99,7 @@ def delete_group(group: Space, *, by: User) -> None:
         raise InvalidInputError(sentence % {"group": group.name})
     Membership.objects.filter(space=group).delete()
     memory.remove_group(group)
+    delete_limits_of([group.id])
     record_audit(by, AuditEntry.Action.GROUP_DELETED, str(group.id))
 
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import ApiToken, AuditEntry, User
 from cato_web.accounts.services import hash_token, record_audit
+from chat.services import delete_limits_of
 from memory.api import CatoError
 
 _PREFIX = "cato_"
@@ -59,5 +60,6 @@ def revoke_token(person: User, token_id: uuid.UUID) -> bool:
     """Revoke one of the user's tokens; return False if there is no such token."""
     is_revoked = bool(person.api_tokens.filter(pk=token_id).delete()[0])
     if is_revoked:
+        delete_limits_of([token_id])
         record_audit(person, AuditEntry.Action.TOKEN_REVOKED, str(token_id))
     return is_revoked

@@ -47,7 +47,7 @@ def openai_endpoint(method: str, *scopes: str) -> Callable[[View], View]:
                 response = error.response
             except CatoError as error:
                 response = openai_error_of(error).response
-                limits = limits or exceeded_headers(error)
+                limits |= exceeded_headers(error)
             add_headers(response, limits)
             return response
 

@@ -13,7 +13,12 @@ from memory.api import CatoError, EmbeddingError
 
 INVALID, PERMISSION, RATE, SERVER = "invalid_request_error", "permission_error", "rate_limit_error", "server_error"
 # By error code of the model endpoint; clients retry after 429 and 5xx.
-_MODEL_FAILURES = {"rate_limited": (429, RATE), "rejected": (400, INVALID), "timeout": (504, SERVER)}
+_MODEL_FAILURES = {
+    "rate_limited": (429, RATE),
+    "limit_reached": (429, RATE),
+    "rejected": (400, INVALID),
+    "timeout": (504, SERVER),
+}
 _KINDS = {403: PERMISSION, 429: RATE}
 # OpenAI's codes, the only ones that its clients know.
 _CODES = {
@@ -21,6 +26,7 @@ _CODES = {
     "scope_missing": "missing_scope",
     "not_found": "not_found",
     "too_fast": "rate_limit_exceeded",
+    "limit_reached": "insufficient_quota",
 }
 
 

@@ -38,6 +38,7 @@ from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
 from chat.usage.counting import Purpose, count_usage
 from chat.usage.counts import UsageMeter
+from chat.usage.limits import check_limits
 from memory.api import batched, count_message, embed, embedding_model, estimate_tokens
 
 _MAX_TEXTS = 2048
@@ -53,6 +54,7 @@ async def chat_completions(request: HttpRequest, principal: Principal) -> HttpRe
     model = await models.resolve_model(body.model, model_endpoint)
     if background.is_background(body, request.headers):
         await run_in_db_thread(count_message, principal.person.pk)
+        await run_in_db_thread(_check_limits, principal)
         return await _background_response(principal, model_endpoint, body, model or "")
     turn = await run_in_db_thread(submit, principal, body, request.headers, model)
     response: HttpResponseBase
@@ -92,6 +94,11 @@ async def _background_response(
         response = JsonResponse(await background.completion(chunks, model=model or models.DEFAULT_MODEL))
     response["Cache-Control"] = "no-store"
     return response
+
+
+def _check_limits(principal: Principal) -> None:
+    """Raise UsageLimitError if the person or the token has reached a limit of usage."""
+    check_limits(principal.person.pk, space=None, api_token_id=principal.token_id)
 
 
 async def _counted(

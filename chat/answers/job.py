@@ -16,6 +16,7 @@ from chat import access
 from chat.llm import endpoint
 from chat.llm.endpoint import ModelEndpoint
 from chat.models import Attachment, Turn
+from chat.usage.limits import any_limit, has_limits
 from memory import api as memory
 from memory.api import SpaceIds
 
@@ -51,6 +52,11 @@ class AnswerJob:
         return self.turn.thread_id
 
     @property
+    def has_usage_limits(self) -> bool:
+        """Return whether there was any limit of usage when the turn was posted, or else loaded."""
+        return has_limits(self.turn.author)
+
+    @property
     def attempt(self) -> int:
         """The number of this try, which fences older writers."""
         return self.turn.attempt
@@ -74,12 +80,14 @@ def load_job(turn_id: uuid.UUID) -> AnswerJob | Turn | None:
     """
     waiting = Turn.objects.filter(id=turn_id, state=Turn.State.RECALLING).with_attachment_marks()
     allowed = ExpressionWrapper(access.author_has_access(), output_field=BooleanField())
-    rows = waiting.select_related("author", "session", "thread__space").annotate(is_allowed=allowed)
+    rows = waiting.select_related("author", "session", "thread__space")
+    rows = rows.annotate(is_allowed=allowed, has_usage_limits=any_limit())
     turn: Any = rows.first()
     if turn is None:
         return None
     if not turn.is_allowed:
         return turn if end_without_access(turn_id) else None
+    turn.author.has_usage_limits = turn.has_usage_limits
     return build_job(turn, tuple(turn.shown_attachments))
 
 

@@ -41,6 +41,7 @@ from chat.turns.posting import PostedTurn
 from chat.turns.queue import Successors
 from chat.usage.counting import Purpose, count_usage, title_usage
 from chat.usage.counts import UsageCounts, UsageMeter
+from chat.usage.limits import is_limit_reached
 from memory.api import MemoryState, SearchResults
 
 log = logging.getLogger(__name__)
@@ -329,6 +330,8 @@ async def _write_title(stream: AnswerStream, completed: Turn) -> None:
     messages = titles.title_prompt(completed)
     if messages is None or stream.job.endpoint is None:
         return
+    if stream.job.has_usage_limits and await run_in_db_thread(_is_title_over_limit, completed):
+        return
     meter = UsageMeter()
     reply = ""
     try:
@@ -349,6 +352,10 @@ def _apply_title(turn: Turn, reply: str, used: UsageCounts | None) -> None:
         space_id=turn.thread.space_id,
         api_token_id=turn.api_token_id,
     )
+
+
+def _is_title_over_limit(turn: Turn) -> bool:
+    return is_limit_reached(person_id=turn.author_id, space=turn.thread.space, api_token_id=turn.api_token_id)
 
 
 def _watch_access() -> None:

@@ -29,13 +29,14 @@ from chat.llm.structured import Completion, complete_json
 from chat.models import Turn
 from chat.usage.counting import Purpose, count_usage
 from chat.usage.counts import UsageMeter
+from chat.usage.limits import is_limit_reached, next_reset
 from memory import api as memory
 from memory.api import CatoError, Exchange, Lease, LeaseLostError, SpaceKnowledge, jobs
 
 log = logging.getLogger(__name__)
 
 _INTERVAL = timedelta(minutes=1)  # between two looks at a space
-_AFTER_ANSWERS = timedelta(seconds=10)
+_AFTER_ANSWERS, _AFTER_LIMIT = timedelta(seconds=10), timedelta(hours=1)
 _MAX_RUN = 240.0  # seconds, after which other spaces get their turn
 _RENEWAL_INTERVAL = 5.0  # seconds, within a request
 # Replies that cannot be used until a run ends: a model may be unable to write them.
@@ -154,8 +155,13 @@ class ExtractionRun:
         return timezone.now()
 
     def _later(self) -> datetime | None:
-        """Return when to continue if not now: on the next day, after answers of people, or after other spaces."""
-        now = timezone.now()
+        """Return when to continue if not now: on the next day, after answers of people, or after other spaces.
+
+        Above the monthly limit of the space or its owner, look again in an hour: it can be raised.
+        """
+        now, space = timezone.now(), self._knowledge.space
+        if is_limit_reached(person_id=space.owner_id, space=space):
+            return min(next_reset(), now + _AFTER_LIMIT)
         if self._used_today() >= self._knowledge.daily_tokens:
             return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), datetime.min.time(), UTC)
         if Turn.objects.running().exclude(state=Turn.State.WAITING).exists():

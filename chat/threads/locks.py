@@ -9,11 +9,16 @@ from django.contrib.auth import get_user_model
 
 from chat.errors import ThreadBusyError
 from chat.models import Thread
+from chat.usage.limits import any_limit
 
 
 def lock_person(person_id: uuid.UUID) -> Any:
-    """Lock the person's row until the transaction ends, so that limits per person are counted correctly."""
-    return get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
+    """Lock the person's row until the transaction ends, so that limits per person are counted correctly.
+
+    It is returned with `has_usage_limits`, for `ensure_within_limits`.
+    """
+    people = get_user_model().objects.select_for_update(no_key=True)
+    return people.annotate(has_usage_limits=any_limit()).get(id=person_id)
 
 
 def lock_thread(thread_id: uuid.UUID) -> Thread:

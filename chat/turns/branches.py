@@ -16,6 +16,7 @@ from chat.threads.locks import ensure_idle, lock_person, lock_thread
 from chat.turns.answer_limit import ensure_free_answer
 from chat.turns.placing import ApiOrigin, create_turn, find_place
 from chat.turns.posting import PostedTurn, validate_message
+from chat.usage.limits import ensure_within_limits
 from memory import api as memory
 
 
@@ -40,7 +41,7 @@ def edit_message(
     """Create a sibling turn with another message and activate its branch.
 
     `person_id` is the editor: the author of the turn or the owner of the thread. `is_typed`: they typed the message on a
-    page. Raises InvalidMessageError, ConflictError.
+    page. Raises InvalidMessageError, ConflictError, UsageLimitError.
     """
     return _add_sibling(turn, person_id, person_id, validate_message(message), client_key, origin, is_typed=is_typed)
 
@@ -48,9 +49,9 @@ def edit_message(
 def regenerate(
     turn: Turn, *, person_id: uuid.UUID, client_key: uuid.UUID, origin: ApiOrigin | None = None
 ) -> BranchSwitch:
-    """Create a sibling turn with the same message, of the same date, and activate its branch. Raises ConflictError.
+    """Create a sibling turn with the same message, of the same date, and activate its branch.
 
-    `person_id` is the author of the turn or the owner of the thread.
+    `person_id` is the author of the turn or the owner of the thread. Raises ConflictError and UsageLimitError.
     """
     return _add_sibling(turn, person_id, turn.author_id, turn.message, client_key, origin, written_at=turn.created_at)
 
@@ -94,6 +95,8 @@ def _add_sibling(
         return BranchSwitch(PostedTurn(thread.turns.get(id=place.existing_id), is_new=False))
     ensure_idle(thread)
     ensure_free_answer(author_id)
+    token_id = origin.api_token_id if origin else None
+    ensure_within_limits(author, space=thread.space, api_token_id=token_id, by=person_id)
     sibling = create_turn(
         thread,
         place,

@@ -51,6 +51,7 @@ def answer_on(
     restarted = restart(
         turn,
         lambda current: current.waits_for_tools,
+        is_continued=True,
         answer="",
         reasoning="",
         client_key=client_key,

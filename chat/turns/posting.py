@@ -18,6 +18,7 @@ from chat.models import Attachment, Thread, Turn
 from chat.threads.locks import lock_person, lock_thread
 from chat.turns.answer_limit import is_running_answer
 from chat.turns.placing import ApiOrigin, Place, create_turn, find_place
+from chat.usage.limits import ensure_within_limits
 from memory import api as memory
 from memory.api import NO_FILTER, RecallFilter, Space, clean_text, excerpt, format_number
 
@@ -70,7 +71,7 @@ def create_thread_with_message(
 
     `model`: that of the thread, "" for the configured one; None: the person's default. `is_typed`: the person typed the
     message on a page. `tool_server_ids` are switched on in the thread. Idempotent by `client_key`. Raises
-    InvalidMessageError.
+    InvalidMessageError and UsageLimitError.
     """
     message = validate_message(message)
     # Concurrent copies of a message wait for each other here: there is no thread yet whose row could be locked.
@@ -80,11 +81,13 @@ def create_thread_with_message(
     existing = next((turn for turn in own_turns if turn.client_key == client_key and turn.position == 0), None)
     if existing is not None:
         return PostedTurn(existing, is_new=False)
+    space = space or memory.personal_space(person_id)
+    ensure_within_limits(person, space=space, api_token_id=origin.api_token_id if origin else None)
     has_free = len(own_turns) < settings.CATO.chat.concurrent_answers
     now, turn_id = timezone.now(), uuid.uuid4()
     thread = Thread.objects.create(
         owner=person,
-        space=space or memory.personal_space(person_id),
+        space=space,
         title=excerpt(message, 80),
         model=person.default_model if model is None else model,
         is_remembered=is_remembered,
@@ -123,7 +126,9 @@ def post_message(
     origin: ApiOrigin | None = None,
     is_typed: bool = False,
 ) -> PostedTurn:
-    """Post a message to the thread; idempotent by `client_key`. Raises InvalidMessageError, also if the queue is full.
+    """Post a message to the thread; idempotent by `client_key`.
+
+    Raises UsageLimitError, and InvalidMessageError, also if the queue is full.
 
     `is_typed`: the author typed the message on a page. It is queued while the thread is busy, or while its author has
     `chat.concurrent_answers` answers in progress.
@@ -138,6 +143,7 @@ def post_message(
     if place.is_busy and place.queued >= MAX_QUEUED:
         sentence = _("%(count)s messages are queued. Send this one after the next answer.")
         raise InvalidMessageError(sentence % {"count": format_number(MAX_QUEUED)})
+    ensure_within_limits(person, space=thread.space, api_token_id=origin.api_token_id if origin else None)
     claimed = claim_attachments(attachments, owner_id=author_id)
     turn = create_turn(
         thread,

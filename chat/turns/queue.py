@@ -12,11 +12,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.attachments import attachments_of, delete_unreferenced
-from chat.errors import ConflictError, PermissionDeniedError
+from chat.errors import ConflictError, PermissionDeniedError, UsageLimitError
 from chat.models import Attachment, Thread, Turn
 from chat.realtime.notifications import notify_link_changed
 from chat.threads.locks import lock_person, lock_thread
 from chat.turns.answer_limit import has_free_answer
+from chat.usage.limits import LIMIT_REACHED, ensure_within_limits
 
 
 @transaction.atomic
@@ -68,14 +69,15 @@ def can_move_up(queued: Sequence[Turn], index: int) -> bool:
 def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
     """Start the next queued turn of the thread and return it.
 
-    Return None if no turn is queued, an answer is running in the thread, or the author has no free answer.
+    Return None if no turn is queued, an answer is running in the thread, or the author has no free answer. If a limit of
+    usage was reached while it waited, it is returned as failed, with the text of the limit.
     """
     queued = Turn.objects.filter(thread_id=thread_id, state=Turn.State.QUEUED).order_by("position")
     turn = queued.first()
     if turn is None:
         return None
     # Locks are always taken in this order: person, thread.
-    lock_person(turn.author_id)
+    author = lock_person(turn.author_id)
     thread = lock_thread(thread_id)
     author_id = turn.author_id
     # The queue can have changed before its thread was locked.
@@ -83,8 +85,13 @@ def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
     if turn is None or turn.author_id != author_id or thread.is_answering() or not has_free_answer(turn.author_id):
         return None
     turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
-    turn.save(update_fields=["state", "revision", "heartbeat_at"])
-    notify_link_changed(thread, is_answering=True)
+    try:
+        ensure_within_limits(author, space=thread.space, api_token_id=turn.api_token_id)
+    except UsageLimitError as error:
+        turn.state, turn.completed_at = Turn.State.FAILED, timezone.now()
+        turn.error_code, turn.error = LIMIT_REACHED, str(error)[:300]
+    turn.save(update_fields=["state", "revision", "heartbeat_at", "completed_at", "error_code", "error"])
+    notify_link_changed(thread, is_answering=turn.is_running)
     return turn
 
 
@@ -114,8 +121,17 @@ def find_successors(thread_id: uuid.UUID, author_id: uuid.UUID) -> Successors:
 
 
 def start_queued_in(thread_ids: Iterable[uuid.UUID]) -> list[uuid.UUID]:
-    """Start the next queued turn of each of these threads, if it can start; return their ids."""
-    return [turn.id for id in thread_ids if (turn := start_next_queued(id)) is not None]
+    """Start the next queued turn of each of these threads, if it can start; return their ids.
+
+    Turns that failed at a limit of usage are returned, too; they are not waited for.
+    """
+    started = []
+    for thread_id in thread_ids:
+        while (turn := start_next_queued(thread_id)) is not None:
+            started.append(turn.id)
+            if turn.is_running:
+                break
+    return started
 
 
 def start_queued_after_answer(thread_id: uuid.UUID, author_id: uuid.UUID) -> list[uuid.UUID]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 
 from django.db import transaction
@@ -15,25 +16,41 @@ from chat.realtime.notifications import notify_link_changed
 from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
 from chat.turns.answer_limit import ensure_free_answer
 from chat.usage.counting import count_before_deletion
+from chat.usage.limits import ensure_within_limits
 
 
-def retry_turn(turn: Turn) -> Turn:
-    """Restart a failed, interrupted or stopped answer from the beginning. Raises ConflictError."""
-    return restart(turn, lambda turn: turn.can_retry, answer="", reasoning="", memory_searches=[], tool_uses=[])
+def retry_turn(turn: Turn, *, by: uuid.UUID | None = None) -> Turn:
+    """Restart a failed, interrupted or stopped answer from the beginning. Raises ConflictError and UsageLimitError.
+
+    `by` is who acts; None: the author.
+    """
+    return restart(turn, lambda turn: turn.can_retry, by=by, answer="", reasoning="", memory_searches=[], tool_uses=[])
 
 
-def resume_turn(turn: Turn) -> Turn:
-    """Continue a failed, interrupted, stopped or cut off answer from its partial text. Raises ConflictError.
+def resume_turn(turn: Turn, *, by: uuid.UUID | None = None) -> Turn:
+    """Continue a failed, interrupted, stopped or cut off answer from its partial text.
 
+    Raises ConflictError and UsageLimitError. `by` is who acts; None: the author.
     The options of an API client, such as a maximum length, do not apply to the rest, which a person requests.
     """
-    return restart(turn, lambda turn: turn.can_resume, generation_options={})
+    return restart(turn, lambda turn: turn.can_resume, by=by, generation_options={})
 
 
 @transaction.atomic
-def restart(turn: Turn, is_allowed: Callable[[Turn], bool], **changes: object) -> Turn:
-    """Start another attempt at a turn that `is_allowed`, with these changes of its columns. Raises ConflictError."""
-    lock_person(turn.author_id)
+def restart(
+    turn: Turn,
+    is_allowed: Callable[[Turn], bool],
+    *,
+    by: uuid.UUID | None = None,
+    is_continued: bool = False,
+    **changes: object,
+) -> Turn:
+    """Start another attempt at a turn that `is_allowed`, with these changes of its columns.
+
+    Raises ConflictError and UsageLimitError. `by` is who acts; None: the author. `is_continued`: an answer goes on that has
+    not ended for its author, which no limit of usage cuts off.
+    """
+    author = lock_person(turn.author_id)
     thread = lock_thread(turn.thread_id)
     ensure_not_answering(thread)
     ensure_free_answer(turn.author_id)
@@ -42,6 +59,8 @@ def restart(turn: Turn, is_allowed: Callable[[Turn], bool], **changes: object) -
         raise ConflictError(_("This answer is already complete or in progress."))
     if current.uncounted_usage is not None:
         count_before_deletion(thread.turns.filter(id=turn.id))
+    if not is_continued:
+        ensure_within_limits(author, space=thread.space, api_token_id=current.api_token_id, by=by)
     thread.turns.filter(id=turn.id).update(
         state=Turn.State.RECALLING,
         attempt=F("attempt") + 1,

@@ -29,6 +29,8 @@ from chat.rows.receipts import receipts_at_turns
 from chat.rows.thread import ThreadRow, thread_row
 from chat.rows.thread_tools import ThreadToolsRow, new_thread_tools_row, thread_tools_row
 from chat.rows.turns import TurnRow, turn_rows
+from chat.rows.usage import LimitRow, usage_notice
+from chat.usage.limits import has_limits
 from chat.views.recall_filter import parse_filter_of_new_thread
 from chat.views.tools import parse_server_ids
 from memory.api import (
@@ -137,6 +139,13 @@ def _visitors(request: PageRequest, thread: Thread | None) -> Sequence[Visitor]:
     return visitors(thread)
 
 
+def _usage_notice(request: PageRequest, thread: Thread | None) -> LimitRow | None:
+    """Return the monthly limit that is near or reached; of a new thread without limits with one query."""
+    if thread is not None and not has_limits(thread):
+        return None
+    return usage_notice(request.user.pk, thread.space if thread else None)
+
+
 def thread_page(
     request: PageRequest,
     thread: Thread | None,
@@ -173,6 +182,7 @@ def thread_page(
         "active": next((r for r in rows if r.is_running), None),
         "queue": queue_for_reader(queue_rows(turns), request.user.pk),
         "composer": composer_context(text, error, attachments),
+        "usage_notice": _usage_notice(request, thread),
         "max_attachments": settings.CATO.chat.max_attachments,
         "card": card,
         "upload_limits": upload_limits(),

@@ -13,9 +13,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, commands, services
 from chat.answers import runner
-from chat.errors import ConflictError
+from chat.errors import ConflictError, UsageLimitError
 from chat.realtime import frames
 from chat.rows.queue import queue_announcement
+from chat.rows.usage import usage_notice
 from chat.threads.memory_settings import exchanges_of
 from chat.threads.reader_marks import mark_read
 from chat.views.composer import composer_error, run_command, sent_attachment_ids
@@ -37,7 +38,7 @@ from memory.api import (
 # Of a message that a URL puts into the composer.
 _MAX_URL_MESSAGE = 2000
 # Errors shown at the composer, which keeps its text.
-_COMPOSER_ERRORS = (InvalidInputError, ConflictError, RateLimitedError)
+_COMPOSER_ERRORS = (InvalidInputError, ConflictError, RateLimitedError, UsageLimitError)
 
 
 @require_http_methods(["GET", "POST"])
@@ -107,7 +108,13 @@ def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         return redirect(f"{reverse('thread', args=[thread_id])}#turn-{posted.turn.id}")
     frame = published or frames.new_turn(posted.turn.id)
     announcement = queue_announcement(posted.queue_position) if posted.queue_position else ""
-    reset = render(request, "chat/_composer_reset.html", {"composer": composer_context(), "announcement": announcement})
+    context = {
+        "composer": composer_context(),
+        "announcement": announcement,
+        "has_usage_limits": thread.has_usage_limits,
+        "usage_notice": usage_notice(request.user.pk, thread.space) if thread.has_usage_limits else None,
+    }
+    reset = render(request, "chat/_composer_reset.html", context)
     return HttpResponse(frame.html.encode() + reset.content)
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, services
 from chat.answers import runner
-from chat.errors import ConflictError, InvalidMessageError
+from chat.errors import ConflictError, InvalidMessageError, UsageLimitError
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
@@ -76,7 +76,7 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
         switched = services.edit_message(
             turn, person_id=request.user.pk, message=text, client_key=parse_client_key(request), is_typed=True
         )
-    except (InvalidMessageError, ConflictError, RateLimitedError) as error:
+    except (InvalidMessageError, ConflictError, RateLimitedError, UsageLimitError) as error:
         return render(request, "chat/edit.html", context | {"text": text, "error": str(error)}, status=422)
     return _publish_switch(request, switched)
 
@@ -138,9 +138,9 @@ def recalled_exchanges(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse
     return render(request, "chat/recall.html", context)
 
 
-def _restart(request: PageRequest, turn: Turn, service: Callable[[Turn], Turn]) -> HttpResponse:
+def _restart(request: PageRequest, turn: Turn, service: Callable[..., Turn]) -> HttpResponse:
     count_message(request.user.pk)
-    restarted = service(turn)
+    restarted = service(turn, by=request.user.pk)
     publish(frames.turn(restarted.id))
     runner.start_answer(restarted.id)
     return _redirect_to_turn(request, turn)
