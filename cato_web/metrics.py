@@ -13,6 +13,8 @@ from prometheus_client.core import GaugeMetricFamily
 from chat import metrics
 from chat.answers import runner
 from chat.realtime.hub import hub
+from chat.usage.counting import month_start
+from chat.usage.reports import usage_by
 from memory.api import Exchange, VectorStoreDisabledError, VectorStoreUnavailableError, jobs, measure_drift
 
 __all__ = ["CONTENT_TYPE", "exposition"]
@@ -37,6 +39,7 @@ class DatabaseCollector:
             age = (now - queue.oldest_due_at).total_seconds() if queue.oldest_due_at else 0
             lag.add_metric([kind], age)
         yield from (pending, failed, lag)
+        yield from _usage()
         yield from _drift()
 
 
@@ -52,6 +55,20 @@ class WebProcessCollector:
 def exposition() -> bytes:
     """Return all metrics in the text format of Prometheus."""
     return generate_latest(_registry) + generate_latest(metrics.REGISTRY)
+
+
+def _usage() -> Iterator[Metric]:
+    """Yield the usage of this month, which begins at 0 with each month."""
+    tokens = GaugeMetricFamily(
+        "cato_usage_tokens", "Tokens used of models in this month, by purpose and kind.", labels=["purpose", "kind"]
+    )
+    cost = GaugeMetricFamily("cato_usage_cost", "Known cost of this month, by purpose.", labels=["purpose"])
+    for row in usage_by("purpose", month_start()):
+        tokens.add_metric([row.key, "prompt"], row.prompt_tokens)
+        tokens.add_metric([row.key, "cached"], row.cached_tokens)
+        tokens.add_metric([row.key, "completion"], row.completion_tokens)
+        cost.add_metric([row.key], float(row.cost))
+    yield from (tokens, cost)
 
 
 def _drift() -> Iterator[Metric]:

@@ -20,6 +20,7 @@ urlpatterns = [
     path("", include("memory.urls")),
     path("v1/", include("cato_web.openai_api.urls")),
     path("", include("cato_web.accounts.urls")),
+    path("", include("cato_web.usage.urls")),
     path("", include("cato_web.oauth.urls")),
 ]
 

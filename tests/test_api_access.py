@@ -96,6 +96,13 @@ OPERATIONS: dict[str, OperationAccess] = {
     "GET /export/archive": READ,
     "GET /admin/stats": READ,
     "GET /admin/people": READ,
+    "GET /usage": READ,
+    "GET /admin/usage": READ,
+    "GET /admin/limits": READ,
+    "PUT /admin/limits": OperationAccess("write", {"target": "everyone", "hard": 0}),
+    "GET /admin/prices": READ,
+    "PUT /admin/prices": OperationAccess("write", {"model": "fake", "input": 1, "output": 1}),
+    "DELETE /admin/prices": OperationAccess("write", query="?model=fake"),
 }
 # An answer is in progress in the thread; the statement contradicts no other; the configuration allows no webhook.
 REFUSED = {

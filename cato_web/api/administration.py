@@ -26,7 +26,7 @@ _PERIOD = timedelta(days=30)
 @router.get("/admin/stats", auth=READ, response=responses(administration_schemas.Stats))
 def get_stats(request: ApiRequest) -> administration_schemas.Stats:
     """Count what is stored in all spaces, and the answers of the last 30 days. For administrators."""
-    _require_administrator(request)
+    require_administrator(request)
     since = timezone.now() - _PERIOD
     latency = stats.recall_latency(None)
     return administration_schemas.Stats(
@@ -42,13 +42,14 @@ def list_people(
     request: ApiRequest, limit: Limit = 50, cursor: Annotated[Cursor, Query()] = None
 ) -> administration_schemas.People:
     """List the accounts, without deleted ones, the newest first. For administrators."""
-    _require_administrator(request)
+    require_administrator(request)
     page, after = paginate(User.objects.filter(left_at=None), "joined_at", cursor, limit)
     return administration_schemas.People(
         people=[administration_schemas.Person.model_validate(person) for person in page], next=after
     )
 
 
-def _require_administrator(request: ApiRequest) -> None:
+def require_administrator(request: ApiRequest) -> None:
+    """Raise PermissionDeniedError unless the user is an administrator."""
     if not current_user(request).is_administrator:
         raise PermissionDeniedError(_("This is for administrators."))

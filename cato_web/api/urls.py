@@ -32,6 +32,7 @@ from cato_web.api import (
     schema_page,
     search,
     threads,
+    usage,
     webhooks,
 )
 from cato_web.api.auth import TokenAuth
@@ -58,7 +59,7 @@ api = Api(title="Cato", version="1", description=_ABOUT, openapi_url=None, docs_
 errors.install_error_handlers(api)
 for module in (
     *(account, search, exchanges, documents, threads, ask, records, knowledge, imports, exports, events, webhooks),
-    administration,
+    *(administration, usage),
 ):
     api.add_router("", module.router)
 

@@ -39,6 +39,8 @@ ADMIN_PAGES = [
     "/admin/groups",
     "/admin/exchanges",
     "/admin/documents",
+    "/admin/usage",
+    "/admin/usage/limits",
     "/admin/jobs",
     "/admin/operations",
     "/admin/retention",

@@ -17,8 +17,13 @@ from django.views.decorators.http import require_GET, require_POST
 from cato_web.accounts import groups
 from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.usage.rows import usage_rows, usage_total
 from chat.rows.instructions import space_section
 from chat.rows.space_contents import space_contents
+from chat.rows.usage import limit_row
+from chat.usage.counting import month_start
+from chat.usage.limits import limit_states
+from chat.usage.reports import UsageFilter
 from memory import api as memory
 from memory.api import Membership, MembershipChange, Space, parse_uuid
 
@@ -77,6 +82,8 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
         "instructions": instructions,
         "choices": [space_row] if is_managed else [],
     }
+    if can_edit:
+        context |= _usage(space_row)
     if not space_row.is_project:
         return render(request, "people/space.html", context)
     manages = memory.manages_space(request.user.pk, space_row)
@@ -88,6 +95,16 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
         "max_description": memory.MAX_DESCRIPTION_LENGTH,
     }
     return render(request, "people/project.html", context)
+
+
+def _usage(space_row: Space) -> dict[str, object]:
+    """Return the usage of a group or project in this month, and its limits."""
+    of, month = UsageFilter(space_id=space_row.pk), month_start()
+    return {
+        "usage": usage_rows("model", month, of),
+        "usage_total": usage_total(month, of),
+        "limits": [limit_row(state) for state in limit_states(space=space_row)],
+    }
 
 
 @require_POST

@@ -1,0 +1,47 @@
+"""Limits of usage in the browser: set by an administrator, told before and when a message is refused."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import begin_thread, send_message, wait_for_answer
+from tests.server import wait_for
+
+
+def set_limit(page, name: str, **amounts: str) -> None:
+    page.goto("/admin/usage/limits")
+    page.get_by_label("For", exact=True).select_option(label=name)
+    for label, amount in amounts.items():
+        page.get_by_label({"soft": "Notice from", "hard": "Limit"}[label], exact=True).fill(amount)
+    page.get_by_role("button", name="Set limit").press("Enter")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+
+
+def test_a_person_at_the_limit_keeps_the_message_and_reads_when_it_resets(cato, administrator, alice, visit):
+    page = visit(alice, "/")
+    begin_thread(page, "Where does the spare key hang?")
+    wait_for_answer(page)
+    counted = "SELECT requests FROM chat_usageday JOIN accounts_user ON person_id = accounts_user.id"
+    counted = counted.replace("accounts_user", "people_user")
+    wait_for(lambda: cato.sql(f"{counted} WHERE people_user.email = ?", alice.email), "the worker's count")
+    office = visit(administrator, "/admin/usage")
+    expect(office.get_by_role("row", name="Alice Owner").first).to_be_visible()
+
+    set_limit(office, "Alice Owner", soft="1", hard="100000")
+    page.reload()
+    expect(page.locator("#usage-notice")).to_contain_text("of 100,000 tokens this month")
+
+    set_limit(office, "Alice Owner", soft="", hard="1")
+    send_message(page, "And the other one?")
+    expect(page.locator("#composer-error")).to_contain_text("Your monthly limit is reached")
+    expect(page.locator("#composer-error")).to_contain_text("It resets on")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("And the other one?")
+    expect(page.locator("article.turn")).to_have_count(1)
+
+    page.goto("/settings")
+    page.get_by_role("link", name="Usage").click()
+    expect(page.get_by_role("heading", name="Monthly limit")).to_be_visible()
+    expect(page.get_by_text("of 1 token this month.")).to_be_visible()
+
+    office.get_by_role("button", name="Remove Alice Owner").click()
+    expect(office.get_by_text("Removed.")).to_be_visible()
