@@ -45,7 +45,7 @@ class LimitForm(forms.Form):
         choices: list[Any] = [(_EVERYONE, UsageLimit.Target.EVERYONE.label)]
         for target, label, rows in (
             ("person", _("People"), list(people)),
-            ("space", _("Groups"), [(group.pk, group.display_name) for group in groups]),
+            ("space", _("Groups and projects"), [(group.pk, group.display_name) for group in groups]),
             ("token", _("API tokens"), [(token.pk, f"{token.name} ({token.person.name})") for token in tokens]),
         ):
             if rows:

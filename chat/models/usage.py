@@ -74,7 +74,7 @@ class UsageLimit(models.Model):
     class Target(models.TextChoices):
         EVERYONE = "everyone", _("Each person without a limit of their own")
         PERSON = "person", _("Person")
-        SPACE = "space", _("Group")
+        SPACE = "space", _("Group or project")
         TOKEN = "token", _("API token")
 
     class Unit(models.TextChoices):

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0015_attachment_pages'),
+        ('chat', '0016_import_space'),
         ('memory', '0009_extraction_progress'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
             name='UsageLimit',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('target', models.CharField(choices=[('everyone', 'Each person without a limit of their own'), ('person', 'Person'), ('space', 'Group'), ('token', 'API token')], max_length=8)),
+                ('target', models.CharField(choices=[('everyone', 'Each person without a limit of their own'), ('person', 'Person'), ('space', 'Group or project'), ('token', 'API token')], max_length=8)),
                 ('target_id', models.UUIDField(help_text='empty: everyone', null=True)),
                 ('unit', models.CharField(choices=[('tokens', 'Tokens'), ('money', 'Money')], max_length=6)),
                 ('soft', models.DecimalField(decimal_places=4, max_digits=20, null=True)),
