@@ -78,6 +78,7 @@ BUNDLES = {
         "css/mentions-page.css",
         "css/notes.css",
         "css/pagination.css",
+        "css/projects.css",
         "css/saved-prompts.css",
         "css/search-field.css",
         "css/search-page.css",
