@@ -65,6 +65,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "cato_web.accounts.second_factor.confirmation.ConfirmationMiddleware",
     "cato_web.errors.ErrorPageMiddleware",
 ]
 
@@ -235,6 +236,8 @@ LOGGING = {
         "chromadb": {"level": "WARNING"},
         "uvicorn": {"level": "WARNING"},
         "mcp": {"level": "WARNING"},
+        # Logs the ids of passkeys.
+        "fido2": {"level": "WARNING"},
         # Logs PKCE keys at DEBUG level.
         "authlib": {"level": "WARNING"},
         "django.request": {"level": "ERROR"},

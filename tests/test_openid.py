@@ -559,3 +559,40 @@ def test_the_export_contains_the_linked_identity(nora):
     )
     (identity,) = json.loads(b"".join(account.chunks))["identities"]
     assert (identity["issuer"], identity["subject"]) == ("https://login.example", "n-1")
+
+
+def confirm_at_provider(browser: Client, fake: FakeProvider):
+    """Let the last confirmation be too old, ask for an export, and confirm at the provider."""
+    session = browser.session
+    session["confirmed_at"] = 0
+    session.save()
+    assert browser.post("/settings/export").url == "/confirm"
+    assert "Confirm with Halden" in browser.get("/confirm").content.decode()
+    address = browser.post("/sign-in/openid", {"confirm": "yes"}).url
+    assert "prompt=login" in address
+    return browser.get(fake.approve(address))
+
+
+def test_who_signs_in_only_here_confirms_at_the_provider(alice, fake):
+    browser = Client()
+    complete_login(browser, fake)
+    User.objects.filter(pk=alice.pk).update(password="!")
+    browser.force_login(User.objects.get(pk=alice.pk))
+
+    assert confirm_at_provider(browser, fake).url == "/confirm"
+    assert "Nothing has happened yet." in browser.get("/confirm").content.decode()
+    assert browser.post("/settings/export").url == "/settings/export"
+
+
+def test_another_account_at_the_provider_confirms_nothing(alice, fake, configure):
+    browser = Client()
+    complete_login(browser, fake)
+    User.objects.filter(pk=alice.pk).update(password="!")
+    browser.force_login(User.objects.get(pk=alice.pk))
+    configure(joins=True)
+    fake.claims = {"sub": "b-2", "email": "bob@halden.example"}
+
+    assert confirm_at_provider(browser, fake).url == "/confirm"
+    assert "not the account at Halden" in browser.get("/confirm").content.decode()
+    assert browser.post("/settings/export").url == "/confirm"
+    assert not User.objects.filter(email="bob@halden.example").exists()

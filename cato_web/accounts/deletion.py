@@ -21,6 +21,7 @@ from django.utils.translation import gettext_noop, ngettext
 from cato_web.accounts import login_sessions, services
 from cato_web.accounts.export.jobs import delete_export_of
 from cato_web.accounts.models import AccountDeletion, ApiToken, AuditEntry, Identity, User
+from cato_web.accounts.second_factor import services as second_factor
 from chat import prompt_library
 from chat import services as chat
 from chat.models import Mention, ReaderMarks, Thread, Turn
@@ -112,6 +113,7 @@ def delete_account(person: User) -> str:
     chat.delete_limits_of([person.pk, *person.api_tokens.values_list("pk", flat=True)])
     ApiToken.objects.filter(person=person).delete()
     _remove_from_usage(person.pk)
+    second_factor.delete_all(person)
     ReaderMarks.objects.filter(person_id=person.pk).delete()
     Mention.objects.filter(person_id=person.pk).delete()
     memory.remove_from_all_groups(person.pk)

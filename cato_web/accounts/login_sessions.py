@@ -20,6 +20,7 @@ from django.utils.translation import gettext_noop
 
 from cato_web.accounts import services
 from cato_web.accounts.models import AuditEntry, LoginSession, User
+from cato_web.accounts.second_factor import confirmation
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ _SYSTEMS = (
 
 @receiver(user_logged_in)
 def on_login(request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """Record the session of a login."""
+    """Record the session of a login, which is a confirmation, too."""
+    confirmation.mark_confirmed(request.session)
     if request.session.session_key is None:
         request.session.save()
     _save(request, user, since=timezone.now())

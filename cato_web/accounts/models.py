@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, ClassVar, NoReturn
 
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.utils import timezone
@@ -12,6 +13,9 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
 from cato_web.accounts.acting_token import current_token_id
+from cato_web.accounts.second_factor.models import AuthenticatorApp as AuthenticatorApp
+from cato_web.accounts.second_factor.models import Passkey as Passkey
+from cato_web.accounts.second_factor.models import RecoveryCode as RecoveryCode
 from memory.models import Job
 
 
@@ -81,14 +85,24 @@ class User(AbstractBaseUser):
         return self.role == self.Role.ADMINISTRATOR
 
     @property
+    def requires_second_factor(self) -> bool:
+        """Return whether a person of this role can only sign in with a second factor."""
+        required_of = settings.CATO.sign_in.require_second_factor
+        return required_of == "everyone" or (required_of == "administrators" and self.is_administrator)
+
+    @property
     def initials(self) -> str:
         """Return up to two letters for the avatar."""
         return initials_of(self.name)
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """Return the hash that a login session stores and that each request compares."""
+        """Return the hash that a login session stores and that each request compares.
+
+        A requirement of a second factor changes it: login sessions from before, which may be without one, end.
+        """
         salt = "cato_web.accounts.models.User"
-        return str(salted_hmac(salt, f"{self.epoch} {self.password}", secret=secret, algorithm="sha256").hexdigest())
+        value = f"{self.epoch} {self.password}{' second factor' if self.requires_second_factor else ''}"
+        return str(salted_hmac(salt, value, secret=secret, algorithm="sha256").hexdigest())
 
     def __str__(self) -> str:
         return self.name
@@ -296,6 +310,13 @@ class AuditEntry(models.Model):
         DOCUMENT_MOVED = "document.moved", _("moved a document")
         THREAD_MOVED = "thread.moved", _("moved a thread")
         GROUP_RENAMED = "group.renamed", _("renamed a group")
+        AUTHENTICATOR_APP_ADDED = "authenticator_app.added", _("added an authenticator app")
+        AUTHENTICATOR_APP_REMOVED = "authenticator_app.removed", _("removed an authenticator app")
+        PASSKEY_ADDED = "passkey.added", _("added a passkey")
+        PASSKEY_DELETED = "passkey.deleted", _("deleted a passkey")
+        RECOVERY_CODES_CREATED = "recovery_codes.created", _("made recovery codes")
+        RECOVERY_CODE_USED = "recovery_code.used", _("used a recovery code")
+        SECOND_FACTOR_REMOVED = "second_factor.removed", _("removed a second factor")
         SPACE_REVEALED = "space.revealed", _("revealed a space")
         LINK_REVOKED = "link.revoked", _("revoked a link")
         LINK_ALL_REVOKED = "link.all_revoked", _("revoked links made by")

@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 
 from cato_web.accounts import services
 from cato_web.accounts.models import AuditEntry, Identity, OneTimeLink, User
-from memory.api import clean_name, clean_text, format_list
+from memory.api import clean_name, clean_text, format_list, parse_uuid
 
 log = logging.getLogger(__name__)
 
@@ -71,11 +71,15 @@ class VerifiedIdentity:
 
 @dataclass(frozen=True, slots=True)
 class SignInResult:
-    """The signed-in user, where to redirect them, and a greeting for the first sign-in."""
+    """The signed-in user, where to redirect them, and a greeting for the first sign-in.
+
+    `confirms` is the id of the person who was signed in already and confirms who they are, otherwise "".
+    """
 
     person: User
     target: str
     greeting: str
+    confirms: str
 
 
 def name() -> str:
@@ -83,13 +87,23 @@ def name() -> str:
     return settings.CATO.openid.name if settings.CATO.openid.issuer else ""
 
 
-def start(request: HttpRequest, *, target: str, invitation: OneTimeLink | None = None) -> str:
-    """Return the provider's URL to which to redirect. Raises IdentityProviderUnavailableError."""
+def start(
+    request: HttpRequest, *, target: str, invitation: OneTimeLink | None = None, confirms: User | None = None
+) -> str:
+    """Return the provider's URL to which to redirect. Raises IdentityProviderUnavailableError.
+
+    With `confirms`, the provider is asked to authenticate the person again.
+    """
     callback_url = _callback_url(request)
     with _provider_errors():
         client = _client()
-        authorization = client.create_authorization_url(callback_url)
-    state_data = {"target": target, "invitation": invitation and invitation.pk, "started_at": time.time()}
+        authorization = client.create_authorization_url(callback_url, **({"prompt": "login"} if confirms else {}))
+    state_data = {
+        "target": target,
+        "invitation": invitation and invitation.pk,
+        "confirms": str(confirms.pk) if confirms else "",
+        "started_at": time.time(),
+    }
     client.save_authorize_data(request, redirect_uri=callback_url, **state_data, **authorization)
     return str(authorization["url"])
 
@@ -109,8 +123,21 @@ def complete(request: HttpRequest) -> SignInResult:
         integration.clear_state_data(request.session, state)
         log.warning("identity provider rejected a sign-in: %.80r", request.GET["error"])
         raise SignInRejectedError(_("%(name)s did not let you in. Try again, or use your password.") % {"name": name()})
-    person, greeting = sign_in(_exchange_code(request), state_data["invitation"])
-    return SignInResult(person, state_data["target"], greeting)
+    identity, confirms = _exchange_code(request), state_data["confirms"]
+    if confirms:
+        return SignInResult(_confirm(identity, confirms), state_data["target"], "", confirms)
+    person, greeting = sign_in(identity, state_data["invitation"])
+    return SignInResult(person, state_data["target"], greeting, "")
+
+
+def _confirm(identity: VerifiedIdentity, person_id: str) -> User:
+    """Return the person if this is their identity. Raises SignInRejectedError."""
+    known = Identity.objects.filter(issuer=identity.issuer, subject=identity.subject, person_id=parse_uuid(person_id))
+    found = known.select_related("person").first()
+    if found is None:
+        sentence = _("This is not the account at %(name)s with which you sign in here. Try again with yours.")
+        raise SignInRejectedError(sentence % {"name": name()})
+    return found.person
 
 
 def sign_in(identity: VerifiedIdentity, invitation_id: int | None = None) -> tuple[User, str]:

@@ -288,6 +288,12 @@ class Logging(Section):
     ]
 
 
+class SignInPolicy(Section):
+    """Signing in with a password or a passkey."""
+
+    require_second_factor: Literal["nobody", "administrators", "everyone"]
+
+
 class OpenId(Section):
     """Sign-in with an OpenID Connect provider; off without an issuer."""
 
@@ -314,6 +320,7 @@ class Config(Section):
     vector_store: VectorStore
     documents: Documents
     chat: Chat
+    sign_in: SignInPolicy
     openid: OpenId
     api: Api
     tools: Tools

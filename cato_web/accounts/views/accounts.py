@@ -19,6 +19,7 @@ from cato_web.accounts import login_sessions, model_choices, openid, services
 from cato_web.accounts.forms import PasswordForm, PreferencesForm, TokenForm
 from cato_web.accounts.groups import groups_of
 from cato_web.accounts.models import ApiToken, User
+from cato_web.accounts.second_factor.services import has_second_factor
 from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.accounts.views.webhooks import webhook_rows
 from cato_web.oauth.addresses import host_of
@@ -85,6 +86,7 @@ def render_settings(
         "login_sessions": _session_rows(request),
         "groups": groups_of(request.user),
         "reveals": memory.list_reveals(memory.personal_space(request.user.pk))[:_REVEALS],
+        "has_second_factor": has_second_factor(request.user),
         "has_password": request.user.has_usable_password(),
         "openid": openid.name(),
         "has_identity": request.user.identities.exists(),

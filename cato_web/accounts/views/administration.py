@@ -19,6 +19,7 @@ from cato_web.accounts.export import archive
 from cato_web.accounts.export.responses import zip_response
 from cato_web.accounts.forms import InvitationForm
 from cato_web.accounts.models import AuditEntry, OneTimeLink, User
+from cato_web.accounts.second_factor import services as second_factor
 from cato_web.accounts.views import AuthenticatedRequest
 from memory import api as memory
 from memory.api import admin_required
@@ -38,6 +39,7 @@ class PersonRow:
     active_url: str
     reset_url: str
     role_url: str
+    second_factor_url: str
     exchanges_url: str
     documents_url: str
     export_url: str
@@ -116,6 +118,21 @@ def set_active(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpRespo
 
 @admin_required
 @require_POST
+def remove_second_factor(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpResponse:
+    """Remove the second factor of another user, who has lost it."""
+    person = get_object_or_404(User, pk=person_id, left_at=None)
+    if person.pk == request.user.pk:
+        messages.error(request, _("Remove your own second factor in your settings."))
+    elif second_factor.remove_second_factor(person, by=request.user):
+        text = _("%(name)s has no second factor any more and is signed out everywhere.")
+        messages.success(request, text % {"name": person.name})
+    else:
+        messages.error(request, _("%(name)s has no second factor.") % {"name": person.name})
+    return redirect("admin_people")
+
+
+@admin_required
+@require_POST
 def revoke_link(request: AuthenticatedRequest, link_id: int) -> HttpResponse:
     """Revoke an invitation or password link."""
     if services.revoke_link(link_id, by=request.user):
@@ -128,6 +145,7 @@ def revoke_link(request: AuthenticatedRequest, link_id: int) -> HttpResponse:
 def _page(
     request: AuthenticatedRequest, *, form: InvitationForm, link: str = "", reset: tuple[str, str] | None = None
 ) -> HttpResponse:
+    protected = second_factor.ids_with_second_factor()
     rows = [
         PersonRow(
             id=p.pk,
@@ -140,6 +158,7 @@ def _page(
             active_url=reverse("set_user_active", args=[p.id]),
             reset_url=reverse("create_reset_link", args=[p.id]) if p.is_active else "",
             role_url=reverse("set_role", args=[p.id]),
+            second_factor_url=reverse("remove_second_factor", args=[p.id]) if p.pk in protected else "",
             exchanges_url=f"{reverse('admin_exchanges')}?person={p.pk}",
             documents_url=f"{reverse('admin_documents')}?person={p.pk}",
             export_url=reverse("export_person", args=[p.pk]),

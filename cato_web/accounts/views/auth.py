@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login, logout
+from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -16,7 +17,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import openid, services
 from cato_web.accounts.forms import PasswordResetForm, RegistrationForm, SetupForm, SignInForm
-from cato_web.accounts.models import OneTimeLink
+from cato_web.accounts.models import OneTimeLink, Passkey, User
+from cato_web.accounts.second_factor import passkeys
+from cato_web.accounts.second_factor import sign_in as pending
 from chat.llm import endpoint
 from memory.api import format_list, is_within_limit, remote_host
 
@@ -54,10 +57,10 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
         form = PasswordResetForm(person, request.POST or None)
         if request.method == "POST" and form.is_valid():
             person = services.reset_password(token, form.cleaned_data["password"])
-            login(request, person, backend="django.contrib.auth.backends.ModelBackend")
+            target = pending.begin(request, person, reverse("new_thread"))
             greeting = _("Welcome back, %(name)s. You are signed out everywhere else.") % {"name": person.name}
             messages.success(request, greeting)
-            return redirect("new_thread")
+            return redirect(target)
     except services.InvalidLinkError as error:
         return render(request, "404.html", {"error": str(error)}, status=404)
     context = {"form": form, "name": person.name}
@@ -80,8 +83,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         ):
             return render_sign_in(request, target=target, status=429, error=_(TOO_MANY))
         if form.is_valid() and (person := form.authenticate()) is not None:
-            login(request, person)
-            return redirect(target)
+            return redirect(pending.begin(request, person, target))
     return render_sign_in(request, form, target=target, status=422 if form.errors else 200)
 
 
@@ -104,9 +106,9 @@ def _register(request: HttpRequest, token: str, kind: str, form: RegistrationFor
                     api_key=form.cleaned_data["api_key"],
                     model=form.cleaned_data["model"],
                 )
-            login(request, person, backend="django.contrib.auth.backends.ModelBackend")
+            target = pending.begin(request, person, reverse("new_thread"))
             messages.success(request, _("Welcome, %(name)s.") % {"name": person.name})
-            return redirect("new_thread")
+            return redirect(target)
     except services.InvalidLinkError as error:
         return render(request, "404.html", {"error": str(error)}, status=404)
     status = 422 if form.errors else 200
@@ -132,6 +134,7 @@ def render_sign_in(
         "provider_url": provider_url,
         "is_set_up": services.is_set_up(),
         "openid": openid.name(),
+        "passkeys": passkeys.is_available(request) and Passkey.objects.exists(),
     }
     response = render(request, "people/sign_in.html", context, status=status)
     if status == 429:
@@ -169,6 +172,16 @@ def _check_account_rate(request: HttpRequest, email: str) -> bool:
     """
     local = is_within_limit(f"in:{email}:{_address(request)}", _MAX_ATTEMPTS, WINDOW)
     return local and is_within_limit(f"in:{email}", 10 * _MAX_ATTEMPTS, WINDOW)
+
+
+def check_code_rate(request: HttpRequest, person: User) -> bool:
+    """Count an attempt with a code or, to confirm, with a password; return False if there were too many.
+
+    At most 10 in five minutes from one address and 30 in an hour from all, which only who knows the password or is signed
+    in can use up; passkeys are not counted.
+    """
+    local = is_within_limit(f"code:{person.pk}:{_address(request)}", _MAX_ATTEMPTS, WINDOW)
+    return local and is_within_limit(f"code:{person.pk}", 3 * _MAX_ATTEMPTS, 3600)
 
 
 def _address(request: HttpRequest) -> str:

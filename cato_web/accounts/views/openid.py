@@ -10,12 +10,14 @@ from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from cato_web.accounts import openid, services
 from cato_web.accounts.forms import RegistrationForm
-from cato_web.accounts.models import OneTimeLink
+from cato_web.accounts.models import OneTimeLink, User
+from cato_web.accounts.second_factor import confirmation
 from cato_web.accounts.views.auth import TOO_MANY, check_login_rate, render_join, render_sign_in, safe_redirect_target
 from cato_web.errors import not_found
 
@@ -28,7 +30,7 @@ def start(request: HttpRequest) -> HttpResponse:
     if not openid.name():
         return not_found(request)
     if request.user.is_authenticated:
-        return redirect(target)
+        return _start_confirmation(request, request.user) if "confirm" in request.POST else redirect(target)
     token = request.POST.get("invitation", "")
     try:
         invitation = services.validate_link(token, OneTimeLink.Kind.INVITATION) if token else None
@@ -51,20 +53,41 @@ def callback(request: HttpRequest) -> HttpResponse:
     """Sign in the user whom the provider authenticated."""
     if not openid.name():
         return not_found(request)
-    if request.user.is_authenticated:
+    if request.user.is_authenticated and not confirmation.find_request(request.session):
         return redirect(settings.LOGIN_REDIRECT_URL)
     try:
         result = openid.complete(request)
     except services.InvalidLinkError as error:
         return render(request, "404.html", {"error": str(error)}, status=404)
-    except openid.SignInRejectedError as error:
-        return render_sign_in(request, status=403, error=str(error))
-    except openid.IdentityProviderUnavailableError as error:
-        return render_sign_in(request, status=503, error=str(error))
+    except (openid.SignInRejectedError, openid.IdentityProviderUnavailableError) as error:
+        if request.user.is_authenticated:
+            return _refuse_confirmation(request, error)
+        status = 403 if isinstance(error, openid.SignInRejectedError) else 503
+        return render_sign_in(request, status=status, error=str(error))
+    if request.user.is_authenticated or result.confirms:
+        if result.confirms == str(request.user.pk):
+            confirmation.mark_confirmed(request.session)
+        return redirect("confirm")
     login(request, result.person, backend="django.contrib.auth.backends.ModelBackend")
     if result.greeting:
         messages.success(request, result.greeting)
     return redirect(result.target)
+
+
+def _start_confirmation(request: HttpRequest, person: User) -> HttpResponse:
+    if not check_login_rate(request):
+        messages.error(request, _(TOO_MANY))
+        return redirect("confirm")
+    try:
+        url = openid.start(request, target=reverse("confirm"), confirms=person)
+    except openid.IdentityProviderUnavailableError as error:
+        return _refuse_confirmation(request, error)
+    return _redirect_to_provider(request, url)
+
+
+def _refuse_confirmation(request: HttpRequest, error: Exception) -> HttpResponse:
+    messages.error(request, str(error))
+    return redirect("confirm")
 
 
 def _redirect_to_provider(request: HttpRequest, url: str) -> HttpResponse:
