@@ -47,7 +47,7 @@ def test_a_passkey_is_added_used_after_the_password_and_instead_of_it(cato, ada,
         page.get_by_role("link", name="Download").click()
     assert len(download.value.path().read_text().split()) == 10
     page.get_by_role("link", name="I have kept them").click()
-    expect(page.get_by_text("This laptop")).to_be_visible()
+    expect(page.get_by_text("This laptop").first).to_be_visible()
 
     page.goto("/settings")
     page.get_by_role("button", name="Sign out", exact=True).click()
