@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from cato_web import readiness
-from cato_web.config.schema import is_loopback
+from cato_web.config.fields import is_loopback
 
 
 @login_not_required

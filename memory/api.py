@@ -162,6 +162,7 @@ from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction, are_instructions
 from memory.retrieval.neutralising import neutralise, neutralise_line
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
+from memory.retrieval.recall import recall
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter
 from memory.retrieval.recall_log import (
     RecalledPassage,
@@ -171,7 +172,7 @@ from memory.retrieval.recall_log import (
     recall_rate,
     recalled_for,
 )
-from memory.retrieval.search import MAX_RESULTS, SearchResults, is_relevant, recall, search
+from memory.retrieval.search import MAX_RESULTS, SearchResults, is_relevant, search
 from memory.retrieval.surroundings import surroundings
 from memory.retrieval.topics import get_relevant_context, related_threads, search_by_topic
 from memory.retrieval.tuning.calibration import (

@@ -26,7 +26,7 @@ from memory.exchanges.moving import move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, upsert_records
 from memory.models import Membership, Space
-from memory.retrieval.search import _preferred_first
+from memory.retrieval.recall import _preferred_first
 from memory.spaces import access as spaces
 from tests.factories import (
     AdministratorFactory,

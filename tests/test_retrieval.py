@@ -16,7 +16,8 @@ from memory.index import generations, store
 from memory.index.vectors import Similarities, best_by_exchange
 from memory.models import Feedback
 from memory.retrieval import candidates, strategies
-from memory.retrieval.search import RecallOptions, iter_recall, rank
+from memory.retrieval.recall import RecallOptions, iter_recall
+from memory.retrieval.search import rank
 from memory.retrieval.types import Query, RankedHits
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange

@@ -9,8 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 from cato_web.cli.messages import CommandFailedError, CommandRequest, CommandResult, UsageError, sign
+from cato_web.config.fields import is_loopback
 from cato_web.config.loader import secret_key
-from cato_web.config.schema import Config, is_loopback
+from cato_web.config.schema import Config
 from cato_web.supervisor.server_info import local_address, running_server_info
 
 PATH = "/cli"

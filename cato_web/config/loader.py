@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 from pydantic import SecretStr, ValidationError
 
-from cato_web.config.schema import KEYS, SECTIONS, Config, Origin, plain_types
+from cato_web.config.fields import plain_types
+from cato_web.config.schema import KEYS, SECTIONS, Config, Origin
 
 _KEY_FILE = "secret_key"
 DEFAULTS_FILE = Path(__file__).parents[1] / "defaults.yaml"

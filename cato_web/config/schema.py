@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
-import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -23,93 +19,26 @@ from pydantic import (
     model_validator,
 )
 
+from cato_web.config.fields import (
+    NO_REPR,
+    Count,
+    FilePath,
+    Fraction,
+    Origins,
+    Similarity,
+    WebUrl,
+    check_collection_prefix,
+    check_domain,
+    check_issuer,
+    check_scopes,
+    mode_from_bool,
+    plain_types,
+    split_list,
+    split_locations,
+    url_with_scheme,
+)
+
 Origin = Literal["command line", "environment", "file", "default"]
-
-
-def _url_with_scheme(*schemes: str) -> AfterValidator:
-    prefixes = " or ".join(f"{scheme}://" for scheme in schemes)
-
-    def check(url: str) -> str:
-        if urlsplit(url).scheme not in schemes:
-            raise ValueError(f"it should be an address that begins with {prefixes}")
-        return url
-
-    return AfterValidator(check)
-
-
-def _split_list(value: object) -> object:
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-
-
-def _check_origin(origin: str) -> str:
-    """Check an origin as browsers send it: scheme and host in lower case, with a port unless it is the usual one."""
-    if not re.fullmatch(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", origin):
-        raise ValueError("it should be an origin without a path, such as https://chat.example.org")
-    return origin
-
-
-def _split_locations(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    if any("=" not in part for part in value.split(",")):
-        raise ValueError("it should be alias=folder, several separated by commas")
-    pairs = (part.split("=", 1) for part in value.split(","))
-    return {alias.strip(): folder.strip() for alias, folder in pairs}
-
-
-def _check_collection_prefix(name: str) -> str:
-    """Check the prefix of collection names, to which ids are appended.
-
-    Chroma accepts 3 to 512 of these characters.
-    """
-    if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{2,99}", name):
-        raise ValueError("it should be 3 to 100 letters, digits, dots, dashes or underscores, a letter or digit first")
-    return name
-
-
-def _check_issuer(url: str) -> str:
-    """Check the issuer, which identity tokens name; it must use HTTPS unless it is on this machine."""
-    parts = urlsplit(url)
-    if parts.query or parts.fragment or "@" in parts.netloc:
-        raise ValueError("it should be the provider's address alone, without a name, ? or #")
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise ValueError("it should begin with https://; http:// is for a provider on this machine (127.0.0.1)")
-    return url
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether the address or name is that of this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _check_scopes(text: str) -> str:
-    if "openid" not in text.split():
-        raise ValueError("it should hold the word openid, others after a space")
-    return text
-
-
-def _check_domain(name: str) -> str:
-    if not re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z0-9-]+", name.lower()):
-        raise ValueError("it should be domains such as example.org, several separated by commas")
-    return name.lower()
-
-
-def _mode_from_bool(value: object) -> object:
-    """Undo YAML's conversion of on and off to booleans."""
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-
-
-Origins = Annotated[list[Annotated[str, AfterValidator(_check_origin)]], BeforeValidator(_split_list)]
-# For URLs that may contain a password.
-NO_REPR = Field(repr=False)
-WebUrl = Annotated[str, _url_with_scheme("http", "https")]
-FilePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Similarity = Annotated[float, Field(ge=-1, le=1)]
-Count = Annotated[int, Field(ge=1)]
 
 
 class Section(BaseModel):
@@ -134,7 +63,7 @@ class Server(Section):
     port: Annotated[int, Field(ge=1, le=65535)]
     public_url: WebUrl | None
     language: Literal["en", "de"]
-    trusted_proxies: Annotated[list[str], BeforeValidator(_split_list)]
+    trusted_proxies: Annotated[list[str], BeforeValidator(split_list)]
     metrics_token: SecretStr | None
 
 
@@ -147,9 +76,9 @@ class Llm(Section):
     temperature: Annotated[float, Field(ge=0, le=2)]
     max_tokens: Count
     context_tokens: Count
-    tools: Annotated[Literal["auto", "on", "off"], BeforeValidator(_mode_from_bool)]
+    tools: Annotated[Literal["auto", "on", "off"], BeforeValidator(mode_from_bool)]
     timeout_seconds: Annotated[float, Field(gt=0)]
-    system_prompt_files: Annotated[list[FilePath], BeforeValidator(_split_list)]
+    system_prompt_files: Annotated[list[FilePath], BeforeValidator(split_list)]
     base_prompt_file: FilePath | None
     override_base_prompt: bool
 
@@ -174,10 +103,10 @@ class VectorStore(Section):
 
     enabled: bool
     path: FilePath
-    collection_name: Annotated[str, AfterValidator(_check_collection_prefix)]
+    collection_name: Annotated[str, AfterValidator(check_collection_prefix)]
     context_results: Annotated[int, Field(ge=1, le=100)]
     context_max_tokens: Count
-    context_mode: Annotated[Literal["off", "summary", "on"], BeforeValidator(_mode_from_bool)]
+    context_mode: Annotated[Literal["off", "summary", "on"], BeforeValidator(mode_from_bool)]
     inject_context: bool
     search_context_window: Annotated[int, Field(ge=1, le=50)]
     retrieval_strategy: Annotated[str, Field(min_length=1)]
@@ -273,7 +202,7 @@ class Tools(Section):
     """Tool servers, whose tools the model may call."""
 
     timeout_seconds: Annotated[float, Field(gt=0)]
-    internal_hosts: Annotated[list[str], BeforeValidator(_split_list)]
+    internal_hosts: Annotated[list[str], BeforeValidator(split_list)]
     commands: list[ToolCommand]
 
 
@@ -297,13 +226,13 @@ class SignInPolicy(Section):
 class OpenId(Section):
     """Sign-in with an OpenID Connect provider; off without an issuer."""
 
-    issuer: Annotated[WebUrl, Field(max_length=255), AfterValidator(_check_issuer)] | None
+    issuer: Annotated[WebUrl, Field(max_length=255), AfterValidator(check_issuer)] | None
     client_id: str | None
     client_secret: SecretStr | None
     name: Annotated[str, Field(min_length=1, max_length=40)]
-    scopes: Annotated[str, AfterValidator(_check_scopes)]
+    scopes: Annotated[str, AfterValidator(check_scopes)]
     joins: bool
-    only_emails_of: Annotated[list[Annotated[str, AfterValidator(_check_domain)]], BeforeValidator(_split_list)]
+    only_emails_of: Annotated[list[Annotated[str, AfterValidator(check_domain)]], BeforeValidator(split_list)]
 
     @model_validator(mode="after")
     def _require_client_id(self) -> OpenId:
@@ -325,9 +254,9 @@ class Config(Section):
     api: Api
     tools: Tools
     logging: Logging
-    locations: Annotated[dict[str, FilePath], BeforeValidator(_split_locations)]
-    database_url: Annotated[Annotated[str, _url_with_scheme("postgresql", "postgres")] | None, NO_REPR]
-    redis_url: Annotated[Annotated[str, _url_with_scheme("redis", "rediss", "unix")] | None, NO_REPR]
+    locations: Annotated[dict[str, FilePath], BeforeValidator(split_locations)]
+    database_url: Annotated[Annotated[str, url_with_scheme("postgresql", "postgres")] | None, NO_REPR]
+    redis_url: Annotated[Annotated[str, url_with_scheme("redis", "rediss", "unix")] | None, NO_REPR]
     chroma_url: Annotated[WebUrl | None, NO_REPR]
     chroma_tenant: str
     chroma_database: str
@@ -352,18 +281,6 @@ class Config(Section):
     def origin(self, key: str) -> Origin:
         """Return the origin of the value of a dotted key such as "llm.model"."""
         return self._origins.get(key, "default")
-
-
-def plain_types(annotation: Any) -> Iterator[Any]:
-    """Yield the types that a field accepts, without Annotated and without types of members."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        yield from plain_types(get_args(annotation)[0])
-    elif origin in (Union, types.UnionType):
-        for part in get_args(annotation):
-            yield from plain_types(part)
-    else:
-        yield annotation
 
 
 def _keys(section: type[Section], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -16,33 +16,27 @@ from django.utils.translation import gettext_noop
 
 from chat import metrics
 from chat.answers import persistence, recall
+from chat.answers.final_frames import finished_frames
 from chat.answers.flush import ensure_flushing, finish_saving, publish_frame
 from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, load_job
-from chat.answers.persistence import AnswerOutcome, CompletedTurn
+from chat.answers.persistence import AnswerOutcome
 from chat.answers.recall import PreparedAnswer, TurnRecall, prepared_turn
 from chat.answers.recall_pool import RecallSkippedError, recall_pool
 from chat.answers.rounds import receive_answer
 from chat.answers.stream import AnswerStream
+from chat.answers.title_request import write_title
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_render_thread
 from chat.llm import client, failures
 from chat.llm.events import StreamChunk
-from chat.models import Attachment, Turn
+from chat.models import Turn
 from chat.realtime import frames, watchdog
 from chat.realtime.hub import hub, publish
 from chat.realtime.messages import Frame
-from chat.rows.memory_searches import memory_searches_row
-from chat.rows.recall import recalled_rows
-from chat.rows.sources import summary_row
-from chat.rows.turns import ActiveTurn, TurnDetails
-from chat.threads import titles
 from chat.turns import queue, stopping
 from chat.turns.posting import PostedTurn
 from chat.turns.queue import Successors
-from chat.usage.counting import Purpose, count_usage, title_usage
-from chat.usage.counts import UsageCounts, UsageMeter
-from chat.usage.limits import is_limit_reached
-from memory.api import MemoryState, SearchResults
+from memory.api import SearchResults
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +151,7 @@ async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None, *, as
         outcome = await _generate(stream, asked_at)
         completed = await _finish(stream, outcome)
         if completed is not None:
-            _spawn(_write_title(stream, completed))
+            _spawn(write_title(stream.job, completed))
     except asyncio.CancelledError:
         await asyncio.shield(_finish(stream, stream.build_outcome(Turn.State.INTERRUPTED)))
         raise
@@ -283,79 +277,9 @@ async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> Turn | None:
     metrics.ANSWERS.labels(outcome.state).inc()
     if hub.is_needed(stream.job.thread_id):
         blocks, reasoning = await run_in_render_thread(stream.drain)
-        for frame in await run_in_db_thread(_finished_frames, stream, completed, blocks, reasoning):
+        for frame in await run_in_db_thread(finished_frames, stream, completed, blocks, reasoning):
             await publish_frame(frame)
     return completed.turn
-
-
-def _finished_frames(
-    stream: AnswerStream, completed: CompletedTurn, blocks: Sequence[str], reasoning: str
-) -> tuple[Frame, Frame]:
-    turn, prepared = completed.turn, stream.prepared
-    turn.memory_searches, turn.tool_uses = stream.memory_searches, stream.tool_uses
-    items = recalled_rows(prepared.recalled, prepared.titles) if prepared and stream.memory_searches else []
-    successors = stream.successors = queue.find_successors(turn.thread_id, turn.author_id)
-    running = successors.running
-    return frames.answer_finished(
-        turn,
-        _known_details(stream.job, completed),
-        ActiveTurn.of(running) if running else None,
-        has_blocks=stream.has_blocks,
-        last_blocks=blocks,
-        last_reasoning=reasoning,
-        summary=summary_row(turn, stream.citations, stream.cited) if stream.recalled_ids and stream.citations else None,
-        searches=memory_searches_row(turn, items, stream.cited),
-        documents=_stored_documents(stream.job, completed),
-    )
-
-
-def _stored_documents(job: AnswerJob, completed: CompletedTurn) -> Sequence[Attachment]:
-    """Return the attachments of the turn that have become documents; without a query if there can be none."""
-    if completed.turn.exchange_id is None or all(attachment.is_image for attachment in job.attachments):
-        return ()
-    return list(completed.turn.attachments.exclude(document_id=None))
-
-
-def _known_details(job: AnswerJob, completed: CompletedTurn) -> TurnDetails | None:
-    """Return what the footer shows if it is known without a query."""
-    if not job.is_only_version:
-        return None
-    if completed.is_stored:
-        return TurnDetails(memory_state=MemoryState("remembering"))
-    return TurnDetails() if completed.turn.effective_exchange_id is None else None
-
-
-async def _write_title(stream: AnswerStream, completed: Turn) -> None:
-    """Let the model write the thread's title; if it fails, the title stays the first message."""
-    messages = titles.title_prompt(completed)
-    if messages is None or stream.job.endpoint is None:
-        return
-    if stream.job.has_usage_limits and await run_in_db_thread(_is_title_over_limit, completed):
-        return
-    meter = UsageMeter()
-    reply = ""
-    try:
-        reply = await client.complete(stream.job.endpoint, messages, model=stream.job.model, meter=meter)
-    except ModelError as error:
-        log.info("the model wrote no title for a thread: %s", error.code)
-    await run_in_db_thread(_apply_title, completed, reply, meter.total())
-
-
-def _apply_title(turn: Turn, reply: str, used: UsageCounts | None) -> None:
-    """Set the title from the reply, and count what the request used, which the thread stores if it gets the title."""
-    if reply and titles.apply_model_title(turn.thread, reply, usage=title_usage(used, turn.api_token_id)):
-        return
-    count_usage(
-        used,
-        purpose=Purpose.TITLE,
-        person_id=turn.author_id,
-        space_id=turn.thread.space_id,
-        api_token_id=turn.api_token_id,
-    )
-
-
-def _is_title_over_limit(turn: Turn) -> bool:
-    return is_limit_reached(person_id=turn.author_id, space=turn.thread.space, api_token_id=turn.api_token_id)
 
 
 def _watch_access() -> None:

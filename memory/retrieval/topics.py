@@ -9,7 +9,8 @@ from memory.errors import InvalidInputError
 from memory.filters import parse_filter
 from memory.models import Exchange
 from memory.retrieval.prompt_context import build_prompt_context
-from memory.retrieval.search import SearchResults, rank, recall, search
+from memory.retrieval.recall import recall
+from memory.retrieval.search import SearchResults, rank, search
 from memory.spaces.access import SpaceIds, in_spaces
 
 # Number of a thread's last exchanges that describe its topic, and number of hits examined for related threads.
