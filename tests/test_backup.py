@@ -8,6 +8,8 @@ import json
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +24,14 @@ from django.test import Client
 from pydantic import SecretStr
 
 from cato_web import VERSION
-from cato_web.accounts.models import AuditEntry, OneTimeLink, User
+from cato_web.accounts.models import AuditEntry, AuthenticatorApp, OneTimeLink, Passkey, RecoveryCode, User
 from cato_web.accounts.tokens import create_token
 from cato_web.backups import rows
 from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.restoring import restore
 from cato_web.backups.writing import back_up
 from chat.llm import endpoint
-from chat.models import Thread, Turn
+from chat.models import ModelPrice, Thread, Turn, UsageDay, UsageLimit
 from memory import maintenance
 from memory.api import NewRecord
 from memory.exchanges.feedback import set_feedback
@@ -103,6 +105,17 @@ def add_statements(person: User, source: Exchange) -> None:
     SpaceKnowledge.objects.create(space=source.space, is_on=True, due_at=ago(), tokens_used=7)
 
 
+def add_usage_and_second_factor(person: User) -> None:
+    """Store usage with its price and limit, and what the person signs in with besides the password."""
+    used = {"date": date(2026, 11, 3), "purpose": "answer", "model": "m1", "person_id": person.pk}
+    UsageDay.objects.create(**used, requests=3, prompt_tokens=1200, cost=Decimal("0.000300001"))
+    ModelPrice.objects.create(model="m1", input_price=Decimal("0.25"), output_price=Decimal("2"))
+    UsageLimit.objects.create(target="person", target_id=person.pk, unit="money", soft=Decimal("0.1"))
+    AuthenticatorApp.objects.create(person=person, secret=b"encrypted", last_step=7)
+    Passkey.objects.create(person=person, name="Key", credential_id=b"\x00id", credential=b"\xffkey", sign_count=2)
+    RecoveryCode.objects.create(person=person, code_hash="0" * 64)
+
+
 def all_rows() -> dict[str, list[tuple[Any, ...]]]:
     """Return all rows, except what restoring resets for the index."""
     contents = {}
@@ -127,6 +140,7 @@ def search_results(memory: Any, *people: Any) -> list[tuple[object, ...]]:
 
 def test_a_restored_installation_has_all_data_and_finds_the_same(memory, owner):
     bob = User.objects.get(name="Bob Team")
+    add_usage_and_second_factor(owner)
     before, found = all_rows(), search_results(memory, owner, bob)
     stored = {name: content for name, content in members(create_backup()).items() if name.startswith("files/")}
     assert len(stored) == 3

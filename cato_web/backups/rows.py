@@ -6,7 +6,8 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -183,10 +184,10 @@ def _parse_row(model: type[Model], line: bytes, renamed: Mapping[str, str]) -> M
 
 
 def _encode(value: object) -> str:
-    if isinstance(value, datetime):
+    if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bytes | memoryview):
         return base64.b64encode(value).decode()
-    if isinstance(value, UUID):
+    if isinstance(value, UUID | Decimal):
         return str(value)
     raise TypeError(f"{type(value)} cannot be backed up.")
