@@ -223,6 +223,7 @@ from memory.spaces.groups import (
     rename_group,
     reopen_project,
     set_group_role,
+    synchronise_memberships,
 )
 from memory.stats.counts import MemoryCounts, count_findable, count_unindexed, memory_counts
 from memory.stats.disk import disk_use, index_location

@@ -121,7 +121,7 @@ def test_unknown_keys_cause_a_warning_with_a_suggestion(file: Path) -> None:
             {"CATO_OPENID_ONLY_EMAILS_OF": "me@halden.example"},
             r"openid\.only_emails_of: .*domains such as example\.org",
         ),
-        ({"CATO_LOCATIONS": "folder"}, r"locations: 'folder' .*alias=folder"),
+        ({"CATO_LOCATIONS": "folder"}, r"locations: 'folder' .*name=value"),
     ],
 )
 def test_an_invalid_value_is_reported_with_its_source_and_the_allowed_values(

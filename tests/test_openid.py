@@ -27,8 +27,9 @@ from cato_web.accounts.export.archive import archive_files
 from cato_web.accounts.export.selection import select_own
 from cato_web.accounts.models import AuditEntry, Identity, LoginSession, OneTimeLink, User
 from cato_web.accounts.openid import SignInRejectedError, VerifiedIdentity
+from memory import api as memory
 from tests import server
-from tests.factories import AdministratorFactory, PersonFactory, signed_in
+from tests.factories import AdministratorFactory, PersonFactory, group, signed_in
 from tests.server import PASSWORD
 
 BACK = "/sign-in/openid/back"
@@ -596,3 +597,18 @@ def test_another_account_at_the_provider_confirms_nothing(alice, fake, configure
     assert "not the account at Halden" in browser.get("/confirm").content.decode()
     assert browser.post("/settings/export").url == "/confirm"
     assert not User.objects.filter(email="bob@halden.example").exists()
+
+
+@pytest.mark.parametrize("place", ["claims", "userinfo"])
+def test_groups_of_the_provider_are_mapped_at_each_sign_in(alice, fake, configure, place):
+    engineering = group("Engineering")
+    configure(groups_claim="groups", groups={"eng": "Engineering"})
+    named = {"groups": ["eng"]}
+    fake.claims = ALICE | (named if place == "claims" else {})
+    fake.userinfo = {"sub": ALICE["sub"]} | (named if place == "userinfo" else {})
+    complete_login(Client(), fake)
+    assert engineering.id in memory.readable_space_ids(alice.pk)
+
+    fake.claims, fake.userinfo = dict(ALICE), {"sub": ALICE["sub"]}
+    complete_login(Client(), fake)
+    assert engineering.id not in memory.readable_space_ids(alice.pk)

@@ -55,6 +55,9 @@ class User(AbstractBaseUser):
     email = models.EmailField(unique=True)
     name = models.CharField(max_length=80)
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.MEMBER)
+    is_role_synchronised = models.BooleanField(
+        default=False, help_text="administrator because of a group at the identity provider, which takes it back"
+    )
     is_active = models.BooleanField(default=True)
     epoch = models.PositiveIntegerField(default=0)
     theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM, blank=True)

@@ -21,7 +21,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from cato_web.accounts import services
+from cato_web.accounts import openid_groups, services
 from cato_web.accounts.models import AuditEntry, Identity, OneTimeLink, User
 from memory.api import clean_name, clean_text, format_list, parse_uuid
 
@@ -60,13 +60,14 @@ class IdentityProviderUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedIdentity:
-    """The claims of the provider. `email` is empty if the provider sent no valid address."""
+    """The claims of the provider. `email` is empty if the provider sent no valid address; `groups` None: not known."""
 
     issuer: str
     subject: str
     email: str
     is_verified: bool
     name: str
+    groups: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ def complete(request: HttpRequest) -> SignInResult:
     if confirms:
         return SignInResult(_confirm(identity, confirms), state_data["target"], "", confirms)
     person, greeting = sign_in(identity, state_data["invitation"])
+    openid_groups.apply_mapping(person, identity.groups)
     return SignInResult(person, state_data["target"], greeting, "")
 
 
@@ -229,7 +231,8 @@ def _verify_identity(client: Any, token: dict[str, Any]) -> VerifiedIdentity:
     claims = dict(token["userinfo"])  # from the ID token, which has been verified
     if not claims["sub"]:
         raise ValueError("the ID token has no subject")
-    if "email" not in claims and client.server_metadata.get("userinfo_endpoint"):
+    needed = {"email", settings.CATO.openid.groups_claim or "email"}
+    if not needed <= claims.keys() and client.server_metadata.get("userinfo_endpoint"):
         userinfo = client.userinfo(token=token)
         claims = dict(userinfo) | claims if userinfo.get("sub") == claims["sub"] else claims
     email = _email(claims.get("email"))
@@ -242,7 +245,21 @@ def _verify_identity(client: Any, token: dict[str, Any]) -> VerifiedIdentity:
         email=email,
         is_verified=claims.get("email_verified") is True,
         name=clean_name(display_name)[:80] or email.partition("@")[0],
+        groups=_groups(claims),
     )
+
+
+def _groups(claims: dict[str, Any]) -> frozenset[str] | None:
+    """Return the groups of the configured claim, none if it is missing; None if the provider has left them out.
+
+    Entra names more than 200 groups only at another address (`_claim_names`).
+    """
+    claim = settings.CATO.openid.groups_claim
+    if claim not in claims and claim in (claims.get("_claim_names") or {}):
+        log.warning("the identity provider left out the groups of a person, because there are too many")
+        return None
+    names = claims.get(claim or "")
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
 def _email(claim: object) -> str:

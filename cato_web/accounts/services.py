@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 import uuid
 from datetime import timedelta
@@ -16,6 +17,8 @@ from django.utils.translation import gettext as _
 from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from memory import api as memory
 from memory.api import clean_name, clean_text
+
+log = logging.getLogger(__name__)
 
 INVITATION_DAYS = 7
 RESET_DAYS = 1
@@ -102,8 +105,32 @@ def set_role(person: User, role: str, *, by: User) -> None:
             raise LastAdministratorError
         _expire_links_of_author(person, by=by)
         memory.end_all_reveals(person.pk)
-    User.objects.filter(pk=person.pk).update(role=role)
+    User.objects.filter(pk=person.pk).update(role=role, is_role_synchronised=False)
     record_audit(by, _ROLE_ACTIONS[User.Role(role)], str(person.pk))
+
+
+@transaction.atomic
+def synchronise_role(person: User, *, is_administrator: bool) -> None:
+    """Make a person an administrator as the identity provider says, or take back what it said before.
+
+    The last administrator stays one.
+    """
+    administrators = _lock_all_administrators()
+    current = User.objects.select_for_update().get(pk=person.pk)
+    if is_administrator and not current.is_administrator:
+        role = User.Role.ADMINISTRATOR
+    elif not is_administrator and current.is_administrator and current.is_role_synchronised:
+        if administrators <= {person.pk}:
+            log.warning("the last administrator stays one, although the identity provider says otherwise")
+            return
+        role = User.Role.MEMBER
+        _expire_links_of_author(person, by=person)
+        memory.end_all_reveals(person.pk)
+    else:
+        return
+    User.objects.filter(pk=person.pk).update(role=role, is_role_synchronised=is_administrator)
+    person.role = role
+    record_audit(None, _ROLE_ACTIONS[role], str(person.pk))
 
 
 @transaction.atomic
@@ -262,14 +289,19 @@ def _lock_administrators(by: User) -> set[uuid.UUID]:
 
     Raises PermissionDenied if `by` is not among them.
     """
+    administrators = _lock_all_administrators()
+    if by.pk not in administrators:
+        raise PermissionDenied
+    return administrators
+
+
+def _lock_all_administrators() -> set[uuid.UUID]:
+    """Return the active administrators; those who are not active are locked, too."""
     locked = User.objects.filter(role=User.Role.ADMINISTRATOR).select_for_update().order_by("id")
     list(locked.values_list("id"))
     # Read again: a previous holder of the locks may have changed the rows.
     active = User.objects.filter(role=User.Role.ADMINISTRATOR, is_active=True)
-    administrators = set(active.values_list("id", flat=True))
-    if by.pk not in administrators:
-        raise PermissionDenied
-    return administrators
+    return set(active.values_list("id", flat=True))
 
 
 def _expire_links_of_author(person: User, *, by: User) -> None:

@@ -37,12 +37,12 @@ def _check_origin(origin: str) -> str:
     return origin
 
 
-def split_locations(value: object) -> object:
-    """Return the folders by their aliases in a text, as environment variables have them."""
+def split_pairs(value: object) -> object:
+    """Return the pairs in a text, as environment variables have them: names with folders or other names."""
     if not isinstance(value, str):
         return value
     if any("=" not in part for part in value.split(",")):
-        raise ValueError("it should be alias=folder, several separated by commas")
+        raise ValueError("it should be name=value, several separated by commas")
     pairs = (part.split("=", 1) for part in value.split(","))
     return {alias.strip(): folder.strip() for alias, folder in pairs}
 

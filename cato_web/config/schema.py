@@ -34,7 +34,7 @@ from cato_web.config.fields import (
     mode_from_bool,
     plain_types,
     split_list,
-    split_locations,
+    split_pairs,
     url_with_scheme,
 )
 
@@ -232,6 +232,9 @@ class OpenId(Section):
     name: Annotated[str, Field(min_length=1, max_length=40)]
     scopes: Annotated[str, AfterValidator(check_scopes)]
     joins: bool
+    groups_claim: Annotated[str, Field(min_length=1)] | None
+    groups: Annotated[dict[str, str], BeforeValidator(split_pairs)]
+    administrators: Annotated[list[str], BeforeValidator(split_list)]
     only_emails_of: Annotated[list[Annotated[str, AfterValidator(check_domain)]], BeforeValidator(split_list)]
 
     @model_validator(mode="after")
@@ -254,7 +257,7 @@ class Config(Section):
     api: Api
     tools: Tools
     logging: Logging
-    locations: Annotated[dict[str, FilePath], BeforeValidator(split_locations)]
+    locations: Annotated[dict[str, FilePath], BeforeValidator(split_pairs)]
     database_url: Annotated[Annotated[str, url_with_scheme("postgresql", "postgres")] | None, NO_REPR]
     redis_url: Annotated[Annotated[str, url_with_scheme("redis", "rediss", "unix")] | None, NO_REPR]
     chroma_url: Annotated[WebUrl | None, NO_REPR]

@@ -77,6 +77,9 @@ class Membership(models.Model):
     space = models.ForeignKey(Space, on_delete=models.CASCADE)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     role = models.CharField(max_length=8, choices=Role.choices, default=Role.MEMBER)
+    is_synchronised = models.BooleanField(
+        default=False, help_text="from the identity provider, which takes it back; others decide about all others"
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["space", "person"], name="in_a_group_once")]
@@ -91,6 +94,8 @@ class MembershipChange(models.Model):
         REMOVED = "removed"
         MADE_MANAGER = "made_manager"
         MADE_MEMBER = "made_member"
+        SYNCHRONISED_IN = "sync_in"
+        SYNCHRONISED_OUT = "sync_out"
 
     space = models.ForeignKey(Space, on_delete=models.CASCADE, related_name="membership_changes")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -78,10 +79,29 @@ def remove_from_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> b
     return was_in
 
 
+def synchronise_memberships(person_id: uuid.UUID, groups: Iterable[Space]) -> tuple[list[uuid.UUID], list[uuid.UUID]]:
+    """Make a person a member of these groups, and of no other by synchronisation; memberships of other origin stay.
+
+    Return the ids of the groups that the person joined, and of those that they left.
+    """
+    wanted = {group.id: group for group in groups}
+    rows = dict(Membership.objects.filter(person_id=person_id).values_list("space_id", "is_synchronised"))
+    added = [id for id in wanted if id not in rows]
+    removed = [id for id, is_synchronised in rows.items() if is_synchronised and id not in wanted]
+    Membership.objects.bulk_create(Membership(space_id=id, person_id=person_id, is_synchronised=True) for id in added)
+    Membership.objects.filter(person_id=person_id, space_id__in=removed).delete()
+    MembershipChange.objects.bulk_create(
+        MembershipChange(space_id=id, person_id=person_id, by_id=person_id, kind=kind)
+        for ids, kind in ((added, Change.SYNCHRONISED_IN), (removed, Change.SYNCHRONISED_OUT))
+        for id in ids
+    )
+    return added, removed
+
+
 def set_group_role(group: Space, person_id: uuid.UUID, role: str, *, by: uuid.UUID) -> bool:
-    """Change the role of a member. Returns False if nothing changes."""
+    """Change the role of a member, whom no synchronisation removes from now on. Returns False if nothing changes."""
     memberships = Membership.objects.filter(space=group, person_id=person_id).exclude(role=role)
-    if role not in Membership.Role.values or not memberships.update(role=role):
+    if role not in Membership.Role.values or not memberships.update(role=role, is_synchronised=False):
         return False
     kind = Change.MADE_MANAGER if role == Membership.Role.MANAGER else Change.MADE_MEMBER
     _log_change(group, person_id, kind, by=by)

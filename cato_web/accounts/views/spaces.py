@@ -40,6 +40,8 @@ _OWN_SENTENCES = {
     MembershipChange.Kind.REMOVED: gettext_noop("%(name)s left."),
     MembershipChange.Kind.MADE_MANAGER: gettext_noop("%(name)s became a manager by their own decision."),
     MembershipChange.Kind.MADE_MEMBER: gettext_noop("%(name)s is no longer a manager."),
+    MembershipChange.Kind.SYNCHRONISED_IN: gettext_noop("The identity provider added %(name)s."),
+    MembershipChange.Kind.SYNCHRONISED_OUT: gettext_noop("The identity provider removed %(name)s."),
 }
 
 
