@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from cato_web.accounts import services
+from cato_web.accounts import roles
 from cato_web.accounts.models import AuditEntry
 from memory.administration import operations, retention, reveals
 from memory.api import add_note, log_recall
@@ -180,11 +180,11 @@ def test_a_reveal_ends_with_the_role_and_does_not_return_with_it(memory, ada, bo
     own = access.personal_space(bob.pk)
     reveals.reveal(own, by=eve.pk, reason="The police asks for the kayak")
     if change == "role":
-        services.set_role(eve, "member", by=ada)
-        services.set_role(eve, "administrator", by=ada)
+        roles.set_role(eve, "member", by=ada)
+        roles.set_role(eve, "administrator", by=ada)
     else:
-        services.set_active(eve.pk, False, by=ada)
-        services.set_active(eve.pk, True, by=ada)
+        roles.set_active(eve.pk, False, by=ada)
+        roles.set_active(eve.pk, True, by=ada)
     assert own.pk not in access.admin_visible_space_ids(eve.pk)
 
 

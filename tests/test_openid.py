@@ -22,7 +22,7 @@ from django.utils import timezone
 from joserfc import jws, jwt
 from joserfc.jwk import KeySet, RSAKey
 
-from cato_web.accounts import deletion, openid, services
+from cato_web.accounts import deletion, openid, roles, services
 from cato_web.accounts.export.archive import archive_files
 from cato_web.accounts.export.selection import select_own
 from cato_web.accounts.models import AuditEntry, Identity, LoginSession, OneTimeLink, User
@@ -359,7 +359,7 @@ def test_an_unverified_email_does_not_link_an_account(alice, fake, configure, is
 
 
 def test_the_response_does_not_reveal_whether_an_address_has_an_account(alice, configured, fake):
-    services.set_active(alice.pk, False, by=configured)
+    roles.set_active(alice.pk, False, by=configured)
     closed = refusal_of(complete_login(Client(), fake))
     fake.claims = {"sub": "n-1", "email": "nobody@halden.example"}
 
@@ -369,9 +369,9 @@ def test_the_response_does_not_reveal_whether_an_address_has_an_account(alice, c
 
 def test_a_closed_or_deleted_account_cannot_be_opened_by_its_identity(alice, configured, fake):
     complete_login(Client(), fake)
-    services.set_active(alice.pk, False, by=configured)
+    roles.set_active(alice.pk, False, by=configured)
     assert NO_ACCOUNT in refusal_of(complete_login(Client(), fake))
-    services.set_active(alice.pk, True, by=configured)
+    roles.set_active(alice.pk, True, by=configured)
     deletion.delete_account(alice)
 
     assert NO_ACCOUNT in refusal_of(complete_login(Client(), fake))
@@ -437,7 +437,7 @@ def test_an_invitation_expires_during_login_if_its_author_loses_the_role(configu
     author, browser = AdministratorFactory(name="Eve Admin"), Client()
     fake.claims = {"sub": "b-1", "email": "bob@halden.example", "email_verified": True}
     address = start_login(browser, invitation=services.create_invitation(by=author, role="administrator"))
-    services.set_role(author, User.Role.MEMBER, by=configured)
+    roles.set_role(author, User.Role.MEMBER, by=configured)
     assert browser.get(fake.approve(address)).status_code == 404
     assert not User.objects.filter(email="bob@halden.example").exists()
 

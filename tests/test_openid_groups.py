@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cato_web.accounts import groups, services
+from cato_web.accounts import groups, roles
 from cato_web.accounts.models import AuditEntry, User
 from cato_web.accounts.openid import _groups
 from cato_web.accounts.openid_groups import apply_mapping
@@ -103,7 +103,7 @@ def test_the_role_is_given_and_taken_back(ada, bob):
 
 
 def test_an_administrator_whom_somebody_named_stays(ada, bob):
-    services.set_role(bob, User.Role.ADMINISTRATOR, by=ada)
+    roles.set_role(bob, User.Role.ADMINISTRATOR, by=ada)
     apply_mapping(bob, set())
     assert is_administrator(bob)
     apply_mapping(bob, {"it"})

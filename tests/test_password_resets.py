@@ -9,7 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.accounts import deletion, services
+from cato_web.accounts import deletion, roles, services
 from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from tests.factories import AdministratorFactory, PersonFactory, ago, signed_in
 
@@ -58,7 +58,7 @@ def test_a_new_link_replaces_the_previous_one_and_expires_after_a_day(ada, perso
 
 def test_a_closed_account_gets_no_new_password(ada, person):
     link = link_for(ada, person)
-    services.set_active(person.pk, False, by=ada)
+    roles.set_active(person.pk, False, by=ada)
 
     assert Client().post(link, {"password": NEW}).status_code == 404
     assert signed_in(ada).post(reverse("create_reset_link", args=[person.pk])).status_code == 404
@@ -95,11 +95,11 @@ def invitation_by(ada) -> str:
 
 
 def demote(other, by) -> None:
-    services.set_role(other, User.Role.MEMBER, by=by)
+    roles.set_role(other, User.Role.MEMBER, by=by)
 
 
 def deactivate(other, by) -> None:
-    services.set_active(other.pk, False, by=by)
+    roles.set_active(other.pk, False, by=by)
 
 
 def delete_account(other, by) -> None:
@@ -158,5 +158,5 @@ def test_a_former_administrator_cannot_revoke_roles(ada):
 
 @pytest.mark.parametrize("change", [demote, deactivate])
 def test_the_last_administrator_keeps_role_and_account(ada, change):
-    with pytest.raises(services.LastAdministratorError):
+    with pytest.raises(roles.LastAdministratorError):
         change(ada, ada)

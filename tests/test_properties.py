@@ -20,7 +20,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from cato_web.accounts import groups, services
+from cato_web.accounts import groups, roles
 from cato_web.accounts.export import archive
 from cato_web.accounts.export.selection import select_own
 from cato_web.accounts.models import User
@@ -316,14 +316,14 @@ class TeamLife(RuleBasedStateMachine):
     def set_active(self, person_number: int, is_active: bool) -> None:
         person = pick(self.others, person_number)
         assert person
-        services.set_active(person.id, is_active, by=self.admin)
+        roles.set_active(person.id, is_active, by=self.admin)
         person.is_active, person.epoch = is_active, person.epoch + 1
 
     @rule(person_number=NUMBER, role=st.sampled_from(User.Role.values))
     def change_role(self, person_number: int, role: str) -> None:
         person = pick(self.others, person_number)
         assert person
-        services.set_role(self.rows[person.id], role, by=self.admin)
+        roles.set_role(self.rows[person.id], role, by=self.admin)
         person.is_administrator = role == User.Role.ADMINISTRATOR
 
     @rule(person_number=NUMBER, resource_number=NUMBER)

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.accounts import deletion, services
+from cato_web.accounts import deletion, roles, services
 from cato_web.accounts.models import AuditEntry, AuthenticatorApp, LoginSession, Passkey, RecoveryCode
 from cato_web.accounts.second_factor import codes, sign_in
 from tests.authenticator import SoftwareAuthenticator
@@ -182,7 +182,7 @@ def test_a_pending_sign_in_expires_and_ends_with_the_password(person, monkeypatc
 def test_a_deactivated_person_does_not_sign_in_with_the_second_factor(person):
     secret, authenticator = add_app(person), add_passkey(person)
     client, _ = enter_password(person)
-    services.set_active(person.pk, False, by=AdministratorFactory())
+    roles.set_active(person.pk, False, by=AdministratorFactory())
 
     assert client.post(reverse("second_factor"), {"code": code_of(secret)}).url == "/sign-in"
     answer = authenticator.use(options_for(client, "sign_in"))
@@ -389,7 +389,7 @@ def test_who_becomes_an_administrator_needs_one_at_once(person, require):
     require("administrators")
     client = signed_in(person)
     assert is_signed_in(client)
-    services.set_role(person, "administrator", by=AdministratorFactory())
+    roles.set_role(person, "administrator", by=AdministratorFactory())
     assert not is_signed_in(client)
 
 

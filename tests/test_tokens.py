@@ -11,7 +11,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.accounts import deletion, services, tokens
+from cato_web.accounts import deletion, roles, tokens
 from cato_web.accounts.models import ApiToken, AuditEntry
 from cato_web.config.schema import Config
 from tests.factories import PersonFactory, ago, api_client, exported_archive, signed_in
@@ -211,10 +211,10 @@ def test_a_token_expires(alice):
 def test_tokens_of_a_deactivated_person_are_refused_until_reactivation(alice):
     one, administrator = api_client(alice), PersonFactory(name="Ada Admin", role="administrator")
 
-    services.set_active(alice.pk, False, by=administrator)
+    roles.set_active(alice.pk, False, by=administrator)
     assert one.get("/api/me").status_code == 401
 
-    services.set_active(alice.pk, True, by=administrator)
+    roles.set_active(alice.pk, True, by=administrator)
     assert one.get("/api/me").status_code == 200
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from django.conf import settings
 from django.db import transaction
 
-from cato_web.accounts import services
+from cato_web.accounts import roles, services
 from cato_web.accounts.models import AuditEntry, User
 from chat.realtime.notifications import notify_after_commit
 from memory import api as memory
@@ -30,7 +30,7 @@ def apply_mapping(person: User, provider_groups: Collection[str] | None) -> None
     if conf.groups:
         _synchronise_groups(person, {conf.groups[name] for name in provider_groups if name in conf.groups})
     if conf.administrators:
-        services.synchronise_role(person, is_administrator=not set(conf.administrators).isdisjoint(provider_groups))
+        roles.synchronise_role(person, is_administrator=not set(conf.administrators).isdisjoint(provider_groups))
 
 
 def _synchronise_groups(person: User, names: Collection[str]) -> None:

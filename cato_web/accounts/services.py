@@ -1,16 +1,14 @@
-"""The first account, one-time links, roles, passwords and deactivation."""
+"""The first account, one-time links and passwords."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import secrets
-import uuid
 from datetime import timedelta
 
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -23,10 +21,6 @@ log = logging.getLogger(__name__)
 INVITATION_DAYS = 7
 RESET_DAYS = 1
 _SETUP_DAYS = 365
-_ROLE_ACTIONS = {
-    User.Role.ADMINISTRATOR: AuditEntry.Action.PERSON_MADE_ADMINISTRATOR,
-    User.Role.MEMBER: AuditEntry.Action.PERSON_MADE_MEMBER,
-}
 
 
 class InvalidLinkError(Exception):
@@ -34,13 +28,6 @@ class InvalidLinkError(Exception):
 
     def __init__(self) -> None:
         super().__init__(_("This link is invalid or has expired. Ask an administrator for a new one."))
-
-
-class LastAdministratorError(Exception):
-    """The change would leave no active administrator."""
-
-    def __init__(self) -> None:
-        super().__init__(_("This is the only administrator left. Make somebody else an administrator first."))
 
 
 class UserLookupError(Exception):
@@ -91,63 +78,6 @@ def reset_password(token: str, password: str) -> User:
     _mark_used(link, person)
     change_password(person, password)
     return person
-
-
-@transaction.atomic
-def set_role(person: User, role: str, *, by: User) -> None:
-    """Make a user an administrator or a member.
-
-    Raises LastAdministratorError, and PermissionDenied if `by` is no longer an administrator.
-    """
-    administrators = _lock_administrators(by)
-    if role != User.Role.ADMINISTRATOR:
-        if administrators <= {person.pk}:
-            raise LastAdministratorError
-        _expire_links_of_author(person, by=by)
-        memory.end_all_reveals(person.pk)
-    User.objects.filter(pk=person.pk).update(role=role, is_role_synchronised=False)
-    record_audit(by, _ROLE_ACTIONS[User.Role(role)], str(person.pk))
-
-
-@transaction.atomic
-def synchronise_role(person: User, *, is_administrator: bool) -> None:
-    """Make a person an administrator as the identity provider says, or take back what it said before.
-
-    The last administrator stays one.
-    """
-    administrators = _lock_all_administrators()
-    current = User.objects.select_for_update().get(pk=person.pk)
-    if is_administrator and not current.is_administrator:
-        role = User.Role.ADMINISTRATOR
-    elif not is_administrator and current.is_administrator and current.is_role_synchronised:
-        if administrators <= {person.pk}:
-            log.warning("the last administrator stays one, although the identity provider says otherwise")
-            return
-        role = User.Role.MEMBER
-        _expire_links_of_author(person, by=person)
-        memory.end_all_reveals(person.pk)
-    else:
-        return
-    User.objects.filter(pk=person.pk).update(role=role, is_role_synchronised=is_administrator)
-    person.role = role
-    record_audit(None, _ROLE_ACTIONS[role], str(person.pk))
-
-
-@transaction.atomic
-def make_administrator(email: str, name: str) -> tuple[User, str]:
-    """Make the account with this e-mail an active administrator, creating it if necessary.
-
-    For the server's command line. Returns the account and a token for setting a password.
-    """
-    person = User.objects.filter(email__iexact=email, left_at=None).first()
-    if person is None:
-        person = create_person(name=name, email=email, password=None, role=User.Role.ADMINISTRATOR)
-        record_audit(None, AuditEntry.Action.PERSON_JOINED, person.role)
-    else:
-        User.objects.filter(pk=person.pk).update(role=User.Role.ADMINISTRATOR, is_active=True)
-        person.refresh_from_db()
-        record_audit(None, AuditEntry.Action.PERSON_MADE_ADMINISTRATOR, str(person.pk))
-    return person, reset_link(person, by=None)
 
 
 def open_links() -> QuerySet[OneTimeLink]:
@@ -232,27 +162,6 @@ def get_user_by_name(name: str) -> User:
 
 
 @transaction.atomic
-def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
-    """Activate or deactivate an account; its open pages close within seconds. Deleted accounts do not change.
-
-    Raises LastAdministratorError, and PermissionDenied if `by` is no longer an administrator.
-    """
-    administrators = _lock_administrators(by)
-    if not is_active and administrators <= {person_id}:
-        raise LastAdministratorError
-    if not User.objects.filter(id=person_id, left_at=None).update(is_active=is_active, epoch=F("epoch") + 1):
-        return
-    if not is_active:
-        person = User.objects.get(pk=person_id)
-        _expire_links_of_author(person, by=by)
-        _expire_links_for(person)
-        memory.end_all_reveals(person_id)
-    record_audit(
-        by, AuditEntry.Action.PERSON_ACTIVATED if is_active else AuditEntry.Action.PERSON_DEACTIVATED, str(person_id)
-    )
-
-
-@transaction.atomic
 def change_password(person: User, password: str) -> None:
     """Set a new password, revoke password links and end all login sessions.
 
@@ -261,14 +170,14 @@ def change_password(person: User, password: str) -> None:
     person.set_password(password)
     person.epoch += 1
     person.save(update_fields=["password", "epoch"])
-    _expire_links_for(person)
+    expire_links_for(person)
     record_audit(person, AuditEntry.Action.PASSWORD_CHANGED, str(person.id))
 
 
 def expire_links(person: User) -> None:
     """Delete the open links that a user created or that were created for them."""
-    _expire_links_of_author(person, by=person)
-    _expire_links_for(person)
+    expire_links_of_author(person, by=person)
+    expire_links_for(person)
 
 
 @transaction.atomic
@@ -284,33 +193,15 @@ def record_audit(actor: User | None, action: str, target: str) -> None:
     AuditEntry.objects.create(actor=actor, action=action, target=target[:200])
 
 
-def _lock_administrators(by: User) -> set[uuid.UUID]:
-    """Return the active administrators, locked until the transaction ends.
-
-    Raises PermissionDenied if `by` is not among them.
-    """
-    administrators = _lock_all_administrators()
-    if by.pk not in administrators:
-        raise PermissionDenied
-    return administrators
-
-
-def _lock_all_administrators() -> set[uuid.UUID]:
-    """Return the active administrators; those who are not active are locked, too."""
-    locked = User.objects.filter(role=User.Role.ADMINISTRATOR).select_for_update().order_by("id")
-    list(locked.values_list("id"))
-    # Read again: a previous holder of the locks may have changed the rows.
-    active = User.objects.filter(role=User.Role.ADMINISTRATOR, is_active=True)
-    return set(active.values_list("id", flat=True))
-
-
-def _expire_links_of_author(person: User, *, by: User) -> None:
+def expire_links_of_author(person: User, *, by: User) -> None:
+    """Revoke the links that this person made, with an entry in the audit log."""
     count = OneTimeLink.objects.filter(created_by=person, used_at=None).delete()[0]
     if count:
         record_audit(by, AuditEntry.Action.LINK_ALL_REVOKED, f"{person.pk} {count}")
 
 
-def _expire_links_for(person: User) -> None:
+def expire_links_for(person: User) -> None:
+    """Revoke the links for a new password of this person."""
     OneTimeLink.objects.filter(kind=OneTimeLink.Kind.RESET, person=person, used_at=None).delete()
 
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from cato_web.accounts import services
+from cato_web.accounts import roles, services
 from cato_web.accounts.export import archive
 from cato_web.accounts.export.responses import zip_response
 from cato_web.accounts.forms import InvitationForm
@@ -95,9 +95,9 @@ def set_role(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpRespons
         if role == User.Role.ADMINISTRATOR:
             text = _("%(name)s is an administrator now.")
         try:
-            services.set_role(person, role, by=request.user)
+            roles.set_role(person, role, by=request.user)
             messages.success(request, text % {"name": person.name})
-        except services.LastAdministratorError as error:
+        except roles.LastAdministratorError as error:
             messages.error(request, str(error))
     return redirect("admin_people")
 
@@ -110,8 +110,8 @@ def set_active(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpRespo
         messages.error(request, _("You cannot deactivate your own account."))
         return redirect("admin_people")
     try:
-        services.set_active(person_id, request.POST.get("active") == "yes", by=request.user)
-    except services.LastAdministratorError as error:
+        roles.set_active(person_id, request.POST.get("active") == "yes", by=request.user)
+    except roles.LastAdministratorError as error:
         messages.error(request, str(error))
     return redirect("admin_people")
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 from django.urls import reverse
 
-from cato_web.accounts import services
+from cato_web.accounts import roles
 from memory.api import clean_name, clean_text
 
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
         name = clean_name(options["name"] or email.partition("@")[0])[:80]
         if not name:
             raise CommandError("The name has no visible characters. Give another one with --name.")
-        person, token = services.make_administrator(email, name)
+        person, token = roles.make_administrator(email, name)
         server = settings.CATO.server
         address = (server.public_url or f"http://{server.host}:{server.port}").rstrip("/")
         self.stderr.write(f"{person.name} ({person.email}) is an administrator. This link sets a password, once:")
