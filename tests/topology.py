@@ -62,13 +62,13 @@ TOPOLOGY_DEPENDENT = {
     "filters", "flush_loop", "forget_everywhere", "forgetting", "forgetting_scope", "forks", "groups", "health",
     "idempotency", "identical_vectors", "import_jobs", "imports", "indexing", "knowledge", "knowledge_properties",
     "knowledge_worker", "last_administrator", "leases", "lexical_search", "lost_access", "maintenance", "memory_saving",
-    "memory_searches", "mentions", "migrations", "news", "permissions", "presence", "properties", "properties_http",
-    "queue", "quick_search", "recall", "recall_filter", "records", "retrieval", "reveals", "scale_out", "search_page",
-    "shared_collections", "socket_limits", "spaces", "statements", "stats", "suggestions", "thread_list",
-    "thread_management", "threads", "tool_decisions", "usage", "usage_limits", "uses", "webhooks", "e2e/attachments",
-    "e2e/documents",
-    "e2e/forget_everywhere", "e2e/knowledge_story", "e2e/memory_in_languages", "e2e/memory_searches", "e2e/recall",
-    "e2e/sources", "e2e/streaming", "e2e/team_threads", "e2e/tool_servers", "e2e/without_index",
+    "memory_searches", "mentions", "migrations", "news", "openid_groups", "permissions", "presence", "projects",
+    "properties", "properties_http", "queue", "quick_search", "recall", "recall_filter", "records", "retrieval",
+    "reveals", "scale_out", "search_page", "second_factor", "shared_collections", "socket_limits", "spaces",
+    "statements", "stats", "suggestions", "team_chat_imports", "thread_list", "thread_management", "threads",
+    "tool_decisions", "usage", "usage_limits", "uses", "webhooks", "what_happened", "e2e/attachments", "e2e/documents",
+    "e2e/forget_everywhere", "e2e/knowledge_story", "e2e/memory_in_languages", "e2e/memory_searches", "e2e/projects",
+    "e2e/recall", "e2e/sources", "e2e/streaming", "e2e/team_threads", "e2e/tool_servers", "e2e/without_index",
 }  # fmt: skip
 
 HOME = Path(tempfile.mkdtemp(prefix=f"cato-tests-{WORKER}-"))

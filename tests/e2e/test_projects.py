@@ -1,0 +1,54 @@
+"""A project in the browser: created by a member, shared with another, closed to an administrator, archived and reopened."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import begin_thread, send_message, wait_for_answer
+
+
+def test_a_project_from_its_creation_to_its_archive(cato, administrator, alice, bob, visit):
+    page = visit(alice, "/projects")
+    page.get_by_label("Name", exact=True).fill("Outer fjord")
+    page.get_by_label("What it is about (optional)").fill("Twelve buoys until June")
+    page.get_by_role("button", name="Create").press("Enter")
+    expect(page.get_by_role("heading", name="Outer fjord")).to_be_visible()
+    address = re.sub(r"^https?://[^/]+", "", page.url)
+    page.get_by_label("Add a member").select_option(label=bob.name)
+    page.get_by_role("button", name="Add", exact=True).last.press("Enter")
+    expect(page.get_by_role("cell", name=bob.name)).to_be_visible()
+
+    page.locator("main").get_by_role("link", name="New thread").press("Enter")
+    expect(page.get_by_label("Visible to")).to_have_value(address.rsplit("/", 1)[1])
+    thread = begin_thread(page, "The mooring lines are 12 mm thick.")
+    wait_for_answer(page)
+
+    bobs_page = visit(bob, address)
+    link = bobs_page.locator("main").get_by_role("link", name="The mooring lines are 12 mm thick.")
+    link.press("Enter")
+    send_message(bobs_page, "And the anchors?")
+    wait_for_answer(bobs_page)
+
+    office = visit(administrator, address)
+    expect(office.get_by_role("cell", name=bob.name)).to_be_visible()
+    expect(office.get_by_text("The mooring lines are 12 mm thick.")).to_have_count(0)
+    assert office.goto(thread).status == 404
+
+    page.goto(address)
+    page.get_by_label("Its threads recall from").select_option(label="This project only")
+    page.get_by_role("button", name="Save", exact=True).press("Enter")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    page.get_by_role("button", name="Archive", exact=True).press("Enter")
+    expect(page.get_by_text("nothing can be added").first).to_be_visible()
+    bobs_page.goto(thread)
+    expect(bobs_page.get_by_text("The project is archived; nothing can be posted here.")).to_be_visible()
+    send_message(bobs_page, "And the shackles?")
+    expect(bobs_page.locator("#composer-error")).to_contain_text("Outer fjord is archived.")
+    expect(bobs_page.get_by_label("Message", exact=True)).to_have_value("And the shackles?")
+
+    page.get_by_role("button", name="Reopen").press("Enter")
+    expect(page.get_by_text("Open again.")).to_be_visible()
+    bobs_page.get_by_label("Message", exact=True).press("Enter")
+    expect(bobs_page.locator("article.turn")).to_have_count(3)
