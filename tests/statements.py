@@ -24,7 +24,7 @@ STEPS = {
     "prepare_answer": "prepare",
     "save_checkpoints": "save",
     "complete_turn": "complete",
-    "_finished_frames": "finish",
+    "finished_frames": "finish",
     "_start_queued": "queue",
     "apply_model_title": "title",
     "thread_list_update": "list",

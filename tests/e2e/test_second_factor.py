@@ -6,15 +6,9 @@ import re
 import time
 
 import pyotp
-import pytest
 from playwright.sync_api import expect
 
 from tests.server import PASSWORD
-
-
-@pytest.fixture(scope="module")
-def ada(cato):
-    return cato.set_up("Ada Admin")
 
 
 def open_at_name(visit, cato, person, path):
@@ -37,8 +31,8 @@ def enter_password(page, person):
     page.wait_for_url(lambda url: "/sign-in" not in url or "second-factor" in url)
 
 
-def test_a_passkey_is_added_used_after_the_password_and_instead_of_it(cato, ada, visit):
-    person = cato.join(ada, "Paula Passkey")
+def test_a_passkey_is_added_used_after_the_password_and_instead_of_it(cato, administrator, visit):
+    person = cato.join(administrator, "Paula Passkey")
     page = open_at_name(visit, cato, person, "/settings/security")
     page.get_by_label("Name of a new passkey").fill("This laptop")
     page.get_by_role("button", name="Add a passkey").click()
@@ -66,8 +60,8 @@ def test_a_passkey_is_added_used_after_the_password_and_instead_of_it(cato, ada,
     page.wait_for_url("**/stats")
 
 
-def test_the_code_of_an_app_signs_in(cato, ada, visit):
-    person = cato.join(ada, "Carla Code")
+def test_the_code_of_an_app_signs_in(cato, administrator, visit):
+    person = cato.join(administrator, "Carla Code")
     page = open_at_name(visit, cato, person, "/settings/security/app")
     secret = page.locator("code").inner_text().replace(" ", "")
     page.get_by_label("The code that the app shows").fill(pyotp.TOTP(secret).now())
