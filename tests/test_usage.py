@@ -20,6 +20,7 @@ from chat.knowledge import worker
 from chat.llm import client
 from chat.llm import endpoint as model_endpoint
 from chat.llm.events import StreamChunk
+from chat.llm.usage_counts import UsageCounts, UsageMeter
 from chat.models import Thread, Turn, UsageDay, UsageLimit
 from chat.services import count_ended_answers, delete_last_turns, delete_thread, purge_deleted, retry_turn
 from chat.threads import lifecycle
@@ -27,7 +28,6 @@ from chat.turns.placing import ApiOrigin
 from chat.turns.stopping import HEARTBEAT_TIMEOUT, interrupt_stale_answers
 from chat.usage import prices
 from chat.usage.counting import count_usage
-from chat.usage.counts import UsageCounts, UsageMeter
 from chat.usage.limits import is_limit_reached, set_limit
 from chat.usage.reports import UsageFilter, total_usage
 from memory import jobs

@@ -22,7 +22,7 @@ from chat.errors import ModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
-from chat.usage.counts import UsageMeter
+from chat.llm.usage_counts import UsageMeter
 
 
 def is_background(body: ChatRequest, headers: Mapping[str, str]) -> bool:

@@ -36,8 +36,8 @@ from chat.executors import run_in_db_thread, run_in_recall_thread
 from chat.llm import endpoint
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
+from chat.llm.usage_counts import UsageMeter
 from chat.usage.counting import Purpose, count_usage
-from chat.usage.counts import UsageMeter
 from chat.usage.limits import check_limits
 from memory.api import batched, count_message, embed, embedding_model, estimate_tokens
 

@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from chat.answers.job import AnswerJob
 from chat.attachments import store_documents
+from chat.llm.usage_counts import UsageCounts
 from chat.models import Attachment, Thread, Turn
 from chat.realtime.notifications import notify_link_changed
-from chat.usage.counts import UsageCounts
 from memory import api as memory
 from memory.api import RecallLogEntry, VectorStoreDisabledError
 

@@ -16,13 +16,13 @@ from chat.answers.recall import PreparedAnswer
 from chat.llm import failures
 from chat.llm.events import StreamChunk, add_usage
 from chat.llm.tool_calls import ToolCall, ToolCallCollector, ToolCallError
+from chat.llm.usage_counts import UsageMeter
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.messages import Frame
 from chat.rendering.blocks import GrowingAnswer
 from chat.rendering.citations import Citations
 from chat.turns.queue import Successors
-from chat.usage.counts import UsageMeter
 from memory.api import clean_text
 
 _SAVE_INTERVAL = 0.5  # seconds

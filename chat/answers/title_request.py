@@ -8,10 +8,10 @@ from chat.answers.job import AnswerJob
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread
 from chat.llm import client
+from chat.llm.usage_counts import UsageCounts, UsageMeter
 from chat.models import Turn
 from chat.threads import titles
 from chat.usage.counting import Purpose, count_usage, title_usage
-from chat.usage.counts import UsageCounts, UsageMeter
 from chat.usage.limits import is_limit_reached
 
 log = logging.getLogger(__name__)

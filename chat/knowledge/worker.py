@@ -26,9 +26,9 @@ from chat.llm import endpoint as endpoints
 from chat.llm.client import Message
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.structured import Completion, complete_json
+from chat.llm.usage_counts import UsageMeter
 from chat.models import Turn
 from chat.usage.counting import Purpose, count_usage
-from chat.usage.counts import UsageMeter
 from chat.usage.limits import is_limit_reached, next_reset
 from memory import api as memory
 from memory.api import CatoError, Exchange, Lease, LeaseLostError, SpaceKnowledge, jobs

@@ -20,7 +20,7 @@ from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
 from chat.llm.http import close_session, new_http_client, post
 from chat.llm.reasoning import ReasoningSplitter
-from chat.usage.counts import UsageMeter
+from chat.llm.usage_counts import UsageMeter
 
 if TYPE_CHECKING:
     import openai

@@ -11,7 +11,7 @@ from chat.errors import ModelError
 from chat.llm import client, failures
 from chat.llm.client import NO_OPTIONS, Message
 from chat.llm.endpoint import ModelEndpoint
-from chat.usage.counts import UsageMeter
+from chat.llm.usage_counts import UsageMeter
 
 _MAX_CHARACTERS = 40_000
 # Models that rejected a request with a schema and accepted it without; they are tried again after a restart.

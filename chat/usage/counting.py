@@ -18,8 +18,8 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from chat.llm.usage_counts import UsageCounts
 from chat.models import Thread, Turn, UsageDay
-from chat.usage.counts import UsageCounts
 from chat.usage.prices import cost_of, prices_by_model
 from memory.api import parse_uuid
 

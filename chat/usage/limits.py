@@ -21,9 +21,9 @@ from django.utils.translation import ngettext
 
 from chat import metrics
 from chat.errors import UsageLimitError
+from chat.llm.usage_counts import UsageCounts
 from chat.models import ModelPrice, UsageDay, UsageLimit
 from chat.usage.counting import UsageKey, month_start, next_month, uncounted_usage, usage_date
-from chat.usage.counts import UsageCounts
 from chat.usage.prices import cost_of, format_money, get_currency, prices_by_model
 from memory.api import InvalidInputError, Space, format_date, format_number
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from chat.llm.usage_counts import UsageCounts
 from chat.models import ModelPrice, UsageSettings
-from chat.usage.counts import UsageCounts
 from memory.api import InvalidInputError, clean_name, clean_text, format_number
 
 _MILLION = Decimal(1_000_000)
