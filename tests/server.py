@@ -200,7 +200,8 @@ def running(home: Path, *, watched_by: Sequence[str] = (), **environment: str) -
     """
     home.mkdir(parents=True, exist_ok=True)
     # Titles are additional requests to the model, which most tests would have to filter out.
-    environment = {"CATO_CHAT_TITLES": "false"} | environment
+    # People stay signed in for all tests of a process, which is longer than a confirmation is valid.
+    environment = {"CATO_CHAT_TITLES": "false", "CATO_SIGN_IN_CONFIRM_AFTER_MINUTES": "1440"} | environment
     cato = _services(home, environment) if TOPOLOGY == "services" else _embedded(home, environment, watched_by)
     try:
         for url in cato.urls:

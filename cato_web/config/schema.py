@@ -221,6 +221,7 @@ class SignInPolicy(Section):
     """Signing in with a password or a passkey."""
 
     require_second_factor: Literal["nobody", "administrators", "everyone"]
+    confirm_after_minutes: Count
 
 
 class OpenId(Section):

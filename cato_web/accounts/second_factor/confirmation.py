@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-MAX_AGE = 900  # seconds
 _CONFIRMED_AT, _REQUEST = "confirmed_at", "confirmation_request"
 _GET, _POST, _BOTH = {"GET", "HEAD"}, {"POST"}, {"GET", "HEAD", "POST"}
 # By name: memory and chat have some of these pages, and do not know accounts.
@@ -78,8 +78,8 @@ def mark_confirmed(session: SessionBase) -> None:
 
 
 def is_recent(session: SessionBase) -> bool:
-    """Return whether the person signed in or confirmed within the last 15 minutes."""
-    return time.time() - float(session.get(_CONFIRMED_AT, 0)) <= MAX_AGE
+    """Return whether the person signed in or confirmed within `sign_in.confirm_after_minutes`."""
+    return time.time() - float(session.get(_CONFIRMED_AT, 0)) <= 60 * settings.CATO.sign_in.confirm_after_minutes
 
 
 def find_request(session: SessionBase) -> InterruptedRequest | None:
