@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
+
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import begin_thread, send_message, wait_for_answer
 from tests.server import wait_for
 
 
-def set_limit(page, name: str, **amounts: str) -> None:
+def set_limit(page, person_id: uuid.UUID, **amounts: str) -> None:
     page.goto("/admin/usage/limits")
-    page.get_by_label("For", exact=True).select_option(label=name)
+    page.get_by_label("For", exact=True).select_option(value=f"person:{person_id}")
     for label, amount in amounts.items():
         page.get_by_label({"soft": "Notice from", "hard": "Limit"}[label], exact=True).fill(amount)
     page.get_by_role("button", name="Set limit").press("Enter")
@@ -21,17 +23,18 @@ def test_a_person_at_the_limit_keeps_the_message_and_reads_when_it_resets(cato, 
     page = visit(alice, "/")
     begin_thread(page, "Where does the spare key hang?")
     wait_for_answer(page)
-    counted = "SELECT requests FROM chat_usageday JOIN accounts_user ON person_id = accounts_user.id"
-    counted = counted.replace("accounts_user", "people_user")
+    counted = "SELECT requests FROM chat_usageday JOIN people_user ON person_id = people_user.id"
     wait_for(lambda: cato.sql(f"{counted} WHERE people_user.email = ?", alice.email), "the worker's count")
     office = visit(administrator, "/admin/usage")
     expect(office.get_by_role("row", name="Alice Owner").first).to_be_visible()
 
-    set_limit(office, "Alice Owner", soft="1", hard="100000")
+    # Other tests have people of the same name.
+    alices_id = uuid.UUID(str(cato.sql("SELECT id FROM people_user WHERE email = ?", alice.email)[0][0]))
+    set_limit(office, alices_id, soft="1", hard="100000")
     page.reload()
     expect(page.locator("#usage-notice")).to_contain_text("of 100,000 tokens this month")
 
-    set_limit(office, "Alice Owner", soft="", hard="1")
+    set_limit(office, alices_id, soft="", hard="1")
     send_message(page, "And the other one?")
     expect(page.locator("#composer-error")).to_contain_text("Your monthly limit is reached")
     expect(page.locator("#composer-error")).to_contain_text("It resets on")
