@@ -31,7 +31,7 @@ _END = {"Stop", "AfterAgent", "agent-turn-complete"}
 
 
 class HookError(Exception):
-    """What the event asks for failed. The agent goes on without it."""
+    """The event could not be handled. The agent goes on without it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ _NOBODY = Value(uuid.UUID(int=0), output_field=models.UUIDField())  # NULLs woul
 
 
 class UsageDay(models.Model):
-    """What one person used of one model on one day in UTC, in one space, through one API token, for one purpose.
+    """The usage of one model by one person on one day in UTC, in one space, through one API token, for one purpose.
 
     The ids are no references: sums remain when the person, the space or the token is deleted.
     """

@@ -32,7 +32,7 @@ Purpose = UsageDay.Purpose
 
 @dataclass(frozen=True, slots=True)
 class UsageKey:
-    """Whose usage it is: a row of `UsageDay` without its counts."""
+    """The owner and kind of usage: a row of `UsageDay` without its counts."""
 
     date: date
     purpose: str

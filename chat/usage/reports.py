@@ -28,7 +28,7 @@ _MONEY = DecimalField(max_digits=30, decimal_places=9)
 
 @dataclass(frozen=True, slots=True)
 class UsageFilter:
-    """Whose usage is summed; None: everybody's."""
+    """The person, space and token whose usage is summed; None: everybody's."""
 
     person_id: uuid.UUID | None = None
     space_id: uuid.UUID | None = None

@@ -66,8 +66,8 @@ def upload_document(
     is a document that the caller has checked this person may change; without it, people only add versions to their own
     documents. `is_separate`: the file becomes a document of its own, with a number after its name if that is taken, and
     with the id `document_id`, if that is not None.
-    Raises InvalidInputError for an unsupported file or an archived project, DocumentConflictError if the document of this name belongs to
-    someone else, and VectorStoreDisabledError.
+    Raises InvalidInputError for an unsupported file or an archived project, DocumentConflictError if the document of this
+    name belongs to someone else, and VectorStoreDisabledError.
     """
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))

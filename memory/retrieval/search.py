@@ -48,7 +48,7 @@ class SearchResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """What of memory is searched, and for whom.
+    """The part of memory that is searched, and the person who searches.
 
     `spaces` are the readable spaces; exchanges in `exclude` are never returned. The feedback of `person_id` is applied.
     `filters` is an additional condition on the hits. `keep_query` allows caching the query vector in this process.

@@ -42,7 +42,7 @@ CONFIRMED_ROUTES: dict[str, set[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class InterruptedRequest:
-    """What the confirmation interrupted; `fields` is empty for an address that was only opened."""
+    """The request that the confirmation interrupted; `fields` is empty for an address that was only opened."""
 
     path: str
     fields: list[tuple[str, str]]
