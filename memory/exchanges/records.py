@@ -80,8 +80,9 @@ def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid
 
     A known id keeps its exchange: text, metadata and vector are replaced, and the version number increases. Unchanged
     records are skipped. Only the owner can replace a record. The caller has checked that `owner_id` can write to
-    `space`. Raises InvalidInputError, also for an archived project, VectorStoreDisabledError, RecordConflictError if an id belongs to another person,
-    and EmbeddingError if a vector cannot be checked because the model's dimension is unknown.
+    `space`. Raises InvalidInputError, also for an archived project, VectorStoreDisabledError,
+    RecordConflictError if an id belongs to another person, and EmbeddingError if a vector cannot be checked because
+    the model's dimension is unknown.
     """
     _require_vector_store()
     ensure_open(space)
