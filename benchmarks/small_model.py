@@ -165,12 +165,12 @@ def _violations(space: Space, person: User, texts: dict[Any, tuple[str, str]], r
     from django.utils.html import escape
 
     from memory import api
-    from memory.models import Exchange, ExtractedExchange, SpaceKnowledge, Statement
+    from memory.models import Exchange, SpaceKnowledge, Statement
 
     said = Exchange.objects.findable().exclude(source=Exchange.Source.KNOWLEDGE)
     if {row.pk: (row.user_message, row.assistant_message) for row in said} != texts:
         yield "an exchange is lost or changed"
-    if api.unread_exchanges(space.pk).count() + ExtractedExchange.objects.count() != len(texts):
+    if api.unread_exchanges(space.pk).count() + said.filter(is_extracted=True).count() != len(texts):
         yield "an exchange is neither unread nor read"
     for statement in Statement.objects.select_related("exchange__owner"):
         yield from _violations_of(statement, person)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -11,6 +12,11 @@ PACKAGES = ("memory", "chat", "cato_web")
 FILES = [p for package in PACKAGES for p in (ROOT / package).rglob("*.py") if "migrations" not in p.parts]
 # Itself imported by functions; tests/test_mcp.py checks that the web process starts without it.
 LAZY = {"cato_web/oauth/server.py"}
+OWN_MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for package in (*PACKAGES, "tests", "benchmarks")
+    for path in (ROOT / package).rglob("*.py")
+}
 HEAVY = {"authlib", "requests", "chromadb", "onnxruntime", "tokenizers", "openai", "numpy.linalg"}
 
 
@@ -46,6 +52,21 @@ def test_heavy_modules_are_imported_lazily():
         if module.split(".")[0] in HEAVY
     }
     assert early == set()
+
+
+def test_names_that_functions_import_exist():
+    """An import at the top fails when tests are collected; one inside a function fails only when it is called."""
+    missing = {
+        f"{module_name(path)}:{node.lineno} {node.module}.{alias.name}"
+        for path in (*FILES, *(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.col_offset and node.module in OWN_MODULES
+        for alias in node.names
+        if f"{node.module}.{alias.name}" not in OWN_MODULES
+        and not hasattr(importlib.import_module(node.module), alias.name)
+    }
+    # Exists for type checks only.
+    assert {each.split(" ")[1] for each in missing} <= {"memory.embeddings.onnxruntime.InferenceSession"}
 
 
 def test_the_supervisor_imports_neither_django_nor_chromadb():

@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.accounts import login_sessions, model_choices
+from cato_web.accounts import login_sessions, model_choices, roles
 from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import AuditEntry, LoginSession, User
 from chat import access, services
@@ -200,12 +200,10 @@ def test_a_new_password_ends_other_login_sessions(alice):
 
 
 def test_a_reactivated_person_must_sign_in_again(alice):
-    from cato_web.accounts.services import set_active
-
     page = signed_in(alice)
     administrator = PersonFactory(role=User.Role.ADMINISTRATOR)
-    set_active(alice.pk, False, by=administrator)
-    set_active(alice.pk, True, by=administrator)
+    roles.set_active(alice.pk, False, by=administrator)
+    roles.set_active(alice.pk, True, by=administrator)
 
     assert page.get("/settings").status_code == 302
 
