@@ -60,7 +60,6 @@ BUNDLES = {
         "css/thread-list.css",
         "css/quick-search.css",
         "css/shortcut-list.css",
-        "css/print.css",
     ),
     "css/pages.css": (
         "css/admin.css",

@@ -12,8 +12,10 @@ import httpx
 from cato_web.assets import BUNDLES
 
 STATIC = Path(__file__).parents[1] / "static"
-# Files outside the bundles: loaded first on every page, on a few pages or on demand only, or with their own settings.
+# Files outside the bundles: loaded first on every page, on a few pages or on demand only, for paper, or with their own
+# settings.
 UNBUNDLED = {
+    "css/print.css",
     "js/boot.js", "js/notifications.js", "js/notification-settings.js", "js/bulk-select.js", "js/table-controls.js",
     "js/key-hints.js", "js/saved-page.js", "js/source-sheet.js", "js/single-keys.js",
     "js/passkeys.js", "js/recovery-codes.js",
@@ -30,7 +32,7 @@ def test_each_style_sheet_and_script_is_in_one_bundle():
 
 def test_a_page_links_bundles_with_hashed_names(cato):
     page = httpx.get(f"{cato.url}/sign-in").text
-    sheet, _pages = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
+    sheet, _print, _pages = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
     assert re.fullmatch(r"/static/css/cato\.[0-9a-f]{12}\.css", sheet)
 
     answer = httpx.get(f"{cato.url}{sheet}")
