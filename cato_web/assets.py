@@ -46,6 +46,7 @@ BUNDLES = {
         "css/citation-preview.css",
         "css/switch.css",
         "css/instructions.css",
+        "css/offer.css",
         "css/composer.css",
         "css/key-hints.css",
         "css/composer-list.css",

@@ -4,6 +4,7 @@ from django.urls import path
 
 from chat.views import (
     attachments,
+    corrections,
     exchanges,
     extraction_settings,
     forgetting,
@@ -88,6 +89,7 @@ urlpatterns = [
     path("instructions/<uuid:instruction_id>/edit", instructions.edit, name="edit_instruction"),
     path("instructions/<uuid:instruction_id>/delete", instructions.delete, name="delete_instruction"),
     path("turns/<uuid:turn_id>/instruction", instructions.offer, name="instruction_offer"),
+    path("turns/<uuid:turn_id>/correction", corrections.correction, name="correction"),
     path(
         "t/<uuid:thread_id>/instructions/<uuid:instruction_id>",
         instructions.set_in_thread,

@@ -157,6 +157,7 @@ from memory.models import (
 from memory.retrieval import get_strategy, strategy_names
 from memory.retrieval.attached_context import build_attached_context
 from memory.retrieval.by_date import BY_DATE, ids_by_date, listed_hits
+from memory.retrieval.corrections import SUPERSESSION
 from memory.retrieval.dates import day_called, parse_date_range
 from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction, are_instructions

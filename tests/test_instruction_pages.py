@@ -263,7 +263,7 @@ def test_a_turn_without_instructions_has_no_panel(person):
     turn(talk)
 
     assert "applied-instructions" not in margin(person, talk)
-    assert "instruction-offer" not in margin(person, talk)
+    assert 'class="offer"' not in margin(person, talk)
 
 
 def test_the_api_lists_instructions_and_those_of_a_turn(person, crew):

@@ -13,7 +13,7 @@ from memory.errors import EmbeddingError
 from memory.index import generations
 from memory.knowledge import unread
 from memory.models import IndexGeneration, Probe
-from memory.retrieval import gate, instruction_detection, probes, strategies
+from memory.retrieval import corrections, gate, instruction_detection, probes, strategies
 from memory.retrieval.probes import STANDING_INSTRUCTION
 from memory.retrieval.tuning import probe_fitting
 from memory.retrieval.tuning.probe_fitting import load_examples
@@ -187,6 +187,22 @@ def test_messages_that_state_something_differ_from_small_talk_tasks_and_question
     assert (read_document_trait(embedder, "informative", asked) < unread._IS_INFORMATIVE).mean() >= 0.7
     told = [text for row in updates.UPDATES for text in (row.earlier, row.later)]
     assert (read_document_trait(embedder, "informative", told) >= unread._IS_INFORMATIVE).mean() >= 0.98
+
+
+@pytest.mark.parametrize(("folder", "recognised"), [(HELD_OUT, 0.95), (UNSEEN, 0.9)])
+def test_corrections_differ_from_other_wishes_and_from_plain_statements(embedder, folder, recognised):
+    found, has_trait, is_new = held_out_probabilities(embedder, probes.CORRECTION, folder)
+    is_correction = found >= corrections.MIN_PROBABILITY
+
+    assert is_correction[has_trait].mean() >= recognised
+    assert is_correction[has_trait & is_new].mean() >= 0.8
+    assert (~is_correction)[~has_trait].mean() >= 0.97
+
+
+def test_few_questions_tasks_and_small_talk_are_taken_for_corrections(embedder):
+    found = read_document_trait(embedder, probes.CORRECTION, questions())
+
+    assert (found >= corrections.MIN_PROBABILITY).mean() <= 0.04
 
 
 @pytest.mark.parametrize("path", sorted(HELD_OUT.rglob("*.yaml")), ids=lambda path: str(path.relative_to(HELD_OUT)))

@@ -141,6 +141,7 @@ ROUTES: dict[str, RouteAccess] = {
     "exchange": RouteAccess(names=("exchange_id",)),
     "exchange_uses": RouteAccess(names=("exchange_id",)),
     "feedback": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
+    "correction": RouteAccess(methods=("get", "post"), names=("turn_id",), data={"dismiss": "yes"}),
     "supersession": RouteAccess(methods=POST, names=("exchange_id", "later_id"), data={"decision": ""}),
     "forget_exchange": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
     "forget_everywhere": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
@@ -249,6 +250,7 @@ ROUTES: dict[str, RouteAccess] = {
 OBJECT_ROUTES = {name: route for name, route in ROUTES.items() if route.names}
 # These require the owner, not only a reader.
 OWNERS_ONLY = {
+    "correction",
     "receipt",
     "rename_thread",
     "delete_thread",

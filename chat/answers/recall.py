@@ -24,6 +24,7 @@ from chat.rendering.citations import Citations
 from chat.rows.sources import citations_of
 from chat.rows.thread_titles import session_title
 from chat.rows.turns import TurnDetails
+from chat.turns.corrections import can_be_correction
 from memory import api as memory
 from memory.api import (
     Exchange,
@@ -55,7 +56,8 @@ class PreparedAnswer:
     """An answer after recall: the prompt, the revision and panel of its row, and the passages it can cite.
 
     `titles` are those of the threads of what was recalled, as `thread_titles` returns them. `instructions` are those in
-    the prompt; `has_instruction`: the message was detected as one itself. `history_ids` are the exchanges of the history
+    the prompt; `has_instruction`: the message was detected as one itself; `is_correction`: it was detected as a correction of
+    the answer before it. `history_ids` are the exchanges of the history
     in the prompt.
     """
 
@@ -67,6 +69,7 @@ class PreparedAnswer:
     titles: dict[uuid.UUID, str] = field(default_factory=dict)
     instructions: tuple[AppliedInstruction, ...] = ()
     has_instruction: bool = False
+    is_correction: bool = False
     history_ids: frozenset[uuid.UUID] = frozenset()
 
 
@@ -98,6 +101,7 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
         person_id=turn.author_id,
         filters=RecallFilter.from_json(turn.thread.recall_filter).filter(),
         detect_instruction=can_instruct,
+        detect_correction=job.endpoint is not None and can_be_correction(turn, earlier),
         preferred=memory.preferred_space_id(turn.thread.space),
         get_last_visit=lambda: _last_visit(turn),
     )
@@ -137,6 +141,7 @@ def _prepare(
         tool_uses=[],
         applied_instructions=[str(row.id) for row in check.instructions],
         has_instruction=has_instruction,
+        is_correction=results.is_correction,
         heartbeat_at=timezone.now(),
     )
     if not updated:
@@ -169,6 +174,7 @@ def _prepare(
         check.titles,
         check.instructions,
         has_instruction,
+        results.is_correction,
         history.exchange_ids,
     )
 
@@ -179,7 +185,7 @@ def prepared_turn(job: AnswerJob, prepared: PreparedAnswer) -> tuple[Turn, TurnD
     turn.state, turn.revision, turn.recall_note = Turn.State.ANSWERING, prepared.revision, prepared.note
     turn.memory_searches, turn.tool_uses = [], []
     turn.applied_instructions = [str(row.id) for row in prepared.instructions]
-    turn.has_instruction = prepared.has_instruction
+    turn.has_instruction, turn.is_correction = prepared.has_instruction, prepared.is_correction
     instructions = {str(row.id): row for row in prepared.instructions}
     details = TurnDetails(
         attachments=job.attachments, recalled=prepared.recalled, titles=prepared.titles, instructions=instructions

@@ -136,6 +136,9 @@ class Turn(models.Model):
         default=list, help_text="ids of the standing instructions in the prompt, in their order"
     )
     has_instruction = models.BooleanField(default=False, help_text="its message was detected as a standing instruction")
+    is_correction = models.BooleanField(
+        default=False, help_text="its message was detected as a correction of the answer before it"
+    )
     exchange_id = models.UUIDField(null=True, help_text="the turn's exchange in memory")
     is_missing_in_memory = models.BooleanField(
         default=False, help_text="answered while the vector store was disabled; `backfill --from-history` stores it"

@@ -18,6 +18,7 @@ from chat.rows.thread_titles import thread_titles
 from memory.api import (
     BY_DATE,
     SIMILAR,
+    SUPERSESSION,
     Exchange,
     ExchangeFeedback,
     ExchangeView,
@@ -200,7 +201,7 @@ def recalled_rows(passages: Sequence[RecalledPassage], titles: Mapping[uuid.UUID
             is_mentioned=passage.number in mentioned,
             exchange_id=passage.exchange_id,
             is_forgotten=passage.is_forgotten,
-            is_hit=passage.strategy != BY_DATE,
+            is_hit=passage.strategy not in (BY_DATE, SUPERSESSION),
             subject=subjects.get(passage.exchange_id),
             rank=similarities.index(passage.similarity) + 1 if passage.similarity is not None else 0,
             ranked=len(similarities),

@@ -101,6 +101,7 @@ class TurnRow:
     recalled: RecallPanelRow | None
     instructions: Sequence[AppliedRow]
     offer_url: str
+    correction_url: str = ""
     searches: MemorySearchesRow | None = None
     tool_uses: Sequence[ToolUseRow] = ()
     tool_questions: Sequence[ToolQuestionRow] = ()
@@ -244,6 +245,7 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         tool_questions=tool_question_rows(turn),
         instructions=applied_rows(turn, details.instructions) if details.instructions else (),
         offer_url=reverse("instruction_offer", args=[turn.id]) if turn.has_instruction else "",
+        correction_url=reverse("correction", args=[turn.id]) if turn.is_correction and is_finished and state else "",
         additions=None if getattr(turn, "has_additions", False) else (),
     )
 

@@ -198,4 +198,5 @@ def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
         error_code="",
         applied_instructions=[],
         has_instruction=False,
+        is_correction=False,
     )

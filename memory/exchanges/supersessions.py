@@ -16,8 +16,8 @@ CONFIRMED, REJECTED = "confirmed", "rejected"
 
 
 def decisions_of(person_id: uuid.UUID, ids: Collection[uuid.UUID]) -> dict[tuple[uuid.UUID, uuid.UUID], bool]:
-    """Return the person's decisions about pairs of these exchanges: by later and earlier one, True if it is superseded."""
-    rows = Supersession.objects.filter(person_id=person_id, later_id__in=ids, earlier_id__in=ids)
+    """Return what the person decided about these exchanges: by a later and the earlier one, True if it is superseded."""
+    rows = Supersession.objects.filter(person_id=person_id, earlier_id__in=ids)
     return {(later, earlier): value for later, earlier, value in rows.values_list("later", "earlier", "is_confirmed")}
 
 

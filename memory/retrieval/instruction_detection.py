@@ -8,20 +8,15 @@ other sentences hide an instruction.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.documents.chunking.sentences import sentences
-from memory.embeddings.base import Vectors
 from memory.index import generations
 from memory.retrieval import probes
 from memory.retrieval.neutralising import as_it_looks
-from memory.retrieval.query_embedding import embed_each_async
-from memory.retrieval.types import Query
+from memory.retrieval.sentence_vectors import MessageSentences, split_sentences
 
 MAX_INSTRUCTION_LENGTH = 240  # characters
-# Longer messages are texts to work on. Their vector represents only their beginning and end.
-_MAX_MESSAGE_LENGTH, _MAX_SENTENCES = 1000, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +45,18 @@ class DetectedInstruction:
     is_certain: bool
 
 
-def detect_async(message: str, query: Query) -> Callable[[], DetectedInstruction | None]:
-    """Start to embed the sentences of a message, and return a function that waits for the instruction in it, if any.
-
-    `query` is the recall of this message alone. The function reads the probes, so it may use the database.
-    """
-    if len(message) > _MAX_MESSAGE_LENGTH:
-        return lambda: None
-    parts = _split(message)
-    if not 1 <= len(parts) <= _MAX_SENTENCES:
-        return lambda: None
-    texts = parts if len(parts) == 1 else [" ".join(parts), *parts]
-    get_vectors = embed_each_async(texts, generations.embedder_for(query.generation))
-    return lambda: _detect(parts, query, get_vectors())
+def detect(sentences: MessageSentences) -> DetectedInstruction | None:
+    """Return the instruction in a message, if any: chosen by the vectors of the whole and of each sentence."""
+    values = sentences.read(probes.STANDING_INSTRUCTION)
+    if values is None:
+        return None
+    parts = sentences.parts
+    if len(parts) == 1:
+        return _choose(parts, values, OF_MESSAGE)
+    whole, *of_parts = values
+    if whole < OF_MESSAGE.recognised:
+        return _choose(parts, of_parts, OF_SENTENCE)
+    return _choose(parts, of_parts, OF_MESSAGE) or _choose([" ".join(parts)], [whole], OF_MESSAGE)
 
 
 def are_instructions(texts: Sequence[str]) -> list[bool]:
@@ -85,35 +79,9 @@ def are_instructions(texts: Sequence[str]) -> list[bool]:
 def _parts(text: str) -> list[str]:
     """Return the sentences of a text, with and without its quotations, and the clauses of the latter, as they look."""
     text = as_it_looks(text)
-    bare = _split(_QUOTATION.sub(" ", text))
+    bare = split_sentences(_QUOTATION.sub(" ", text))
     clauses = [clause.strip() for sentence in bare for clause in _CLAUSE_END.split(sentence)]
-    return list(dict.fromkeys(part for part in (*_split(text), *bare, *clauses) if part))
-
-
-def _split(message: str) -> list[str]:
-    """Return the sentences of a message, each on one line; a line break ends a sentence as well."""
-    return [
-        " ".join(line[span.start : span.end].split())
-        for line in message.splitlines()
-        for span in sentences(line, 0, len(line))
-    ]
-
-
-def _detect(parts: Sequence[str], query: Query, vectors: Vectors | None) -> DetectedInstruction | None:
-    """Choose by the document vectors of the whole message and, if it has several parts, of each of them."""
-    if vectors is None:
-        return None
-    values = probes.read_document_trait(
-        probes.STANDING_INSTRUCTION, vectors, query.generation.provider, query.generation.model
-    )
-    if values is None:
-        return None
-    if len(parts) == 1:
-        return _choose(parts, values, OF_MESSAGE)
-    whole, *of_parts = values
-    if whole < OF_MESSAGE.recognised:
-        return _choose(parts, of_parts, OF_SENTENCE)
-    return _choose(parts, of_parts, OF_MESSAGE) or _choose([" ".join(parts)], [whole], OF_MESSAGE)
+    return list(dict.fromkeys(part for part in (*split_sentences(text), *bare, *clauses) if part))
 
 
 def _choose(parts: Sequence[str], values: Sequence[float], levels: _Levels) -> DetectedInstruction | None:

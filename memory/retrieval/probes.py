@@ -23,10 +23,11 @@ from memory.models import Probe as ProbeRow
 
 SHIPPED_MODEL = multilingual_e5.NAME
 # The traits of a message that are read from its query vector, and those that are read from a document vector: whether a
-# text says how answers should be from now on, and whether it states something about the people who write.
+# text says how answers should be from now on, whether it states something about the people who write, and whether it says
+# that something stated before is wrong or outdated.
 MESSAGE_TRAITS = ("wants_memory", "follow_up", "latest_state", "former_state", "broad", "what_happened")
-STANDING_INSTRUCTION, INFORMATIVE = "standing_instruction", "informative"
-DOCUMENT_TRAITS = (STANDING_INSTRUCTION, INFORMATIVE)
+STANDING_INSTRUCTION, INFORMATIVE, CORRECTION = "standing_instruction", "informative", "correction"
+DOCUMENT_TRAITS = (STANDING_INSTRUCTION, INFORMATIVE, CORRECTION)
 TRAITS = (*MESSAGE_TRAITS, *DOCUMENT_TRAITS)
 
 # Labelled sentences, and the probes fitted on them for the shipped model.

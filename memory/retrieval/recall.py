@@ -14,11 +14,12 @@ from django.conf import settings
 from memory.errors import InvalidInputError
 from memory.exchanges import supersessions
 from memory.filters import Filter
-from memory.retrieval import instruction_detection, prompt_context, what_happened
+from memory.retrieval import corrections, instruction_detection, prompt_context, what_happened
 from memory.retrieval.by_date import BY_DATE
 from memory.retrieval.gate import is_follow_up
 from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.search import SearchOptions, SearchResults, build_query, note_of, rank_query
+from memory.retrieval.sentence_vectors import embed_sentences
 from memory.retrieval.subjects import order_by_subject
 from memory.retrieval.types import Hit, Query, SubjectOrder
 from memory.spaces.access import SpaceIds
@@ -39,12 +40,13 @@ class RecallOptions(SearchOptions):
     """Options of a recall.
 
     `max_tokens` None stands for `context_max_tokens`. `detect_instruction` looks for a standing instruction in the newest
-    message. Hits of the space `preferred` come first. `get_last_visit` returns when the person was here before, for a
+    message, and `detect_correction` tells whether it corrects what was answered. Hits of the space `preferred` come first. `get_last_visit` returns when the person was here before, for a
     message that asks what happened since.
     """
 
     max_tokens: int | None = None
     detect_instruction: bool = False
+    detect_correction: bool = False
     preferred: uuid.UUID | None = None
     get_last_visit: Callable[[], datetime | None] = field(default=lambda: None)
 
@@ -53,12 +55,14 @@ class RecallOptions(SearchOptions):
 class _Outcome:
     """Findings of a recall besides its hits.
 
-    The reason for a degraded result, the order of messages on one subject, and the instruction in the message.
+    The reason for a degraded result, the order of messages on one subject, the instruction in the message, and whether it
+    is a correction.
     """
 
     note: str = ""
     subject_order: SubjectOrder = SubjectOrder.LATER_FIRST
     get_instruction: Callable[[], DetectedInstruction | None] = field(default=lambda: None)
+    get_is_correction: Callable[[], bool] = field(default=lambda: False)
 
 
 def recall(
@@ -72,6 +76,7 @@ def recall(
     max_tokens: int | None = None,
     filters: Filter | None = None,
     detect_instruction: bool = False,
+    detect_correction: bool = False,
     preferred: uuid.UUID | None = None,
     get_last_visit: Callable[[], datetime | None] = lambda: None,
 ) -> SearchResults:
@@ -90,6 +95,7 @@ def recall(
         max_tokens=max_tokens,
         filters=filters,
         detect_instruction=detect_instruction,
+        detect_correction=detect_correction,
         preferred=preferred,
         get_last_visit=get_last_visit,
     )
@@ -99,17 +105,26 @@ def recall(
     except InvalidInputError as error:
         log.warning("nothing could be recalled: %s", error)
         return SearchResults(note=FAILED)
-    results = _in_order(found, outcome.subject_order, person_id)
-    return SearchResults(results, note=outcome.note, instruction=outcome.get_instruction())
+    return SearchResults(
+        _in_order(found, outcome.subject_order, options),
+        note=outcome.note,
+        instruction=outcome.get_instruction(),
+        is_correction=outcome.get_is_correction(),
+    )
 
 
-def _in_order(results: tuple[Hit, ...], order: SubjectOrder, person_id: uuid.UUID | None) -> tuple[Hit, ...]:
-    """Order messages on one subject, or all of them, by date, according to the person's decisions."""
-    if len(results) < 2:
-        return results
-    ids = [result.exchange.id for result in results]
-    decisions = supersessions.decisions_of(person_id, ids) if person_id else {}
-    return tuple(order_by_subject(results, order, decisions))
+def _in_order(hits: Sequence[Hit], order: SubjectOrder, options: RecallOptions) -> tuple[Hit, ...]:
+    """Order messages on one subject, or all of them, by date, according to the person's decisions.
+
+    A message that supersedes another takes the place of the last hit if there is no room for more.
+    """
+    if not hits or options.person_id is None:
+        return tuple(order_by_subject(hits, order, {}))
+    decisions = supersessions.decisions_of(options.person_id, [hit.exchange.id for hit in hits])
+    limit = max(len(hits), settings.CATO.vector_store.context_results)
+    if decisions and options.filters is None:
+        hits = corrections.add_superseding(hits, decisions, spaces=options.spaces, exclude=options.exclude)
+    return tuple(order_by_subject(hits[:limit], order, decisions))
 
 
 def iter_recall(messages: Sequence[str], options: RecallOptions, outcome: _Outcome | None = None) -> Iterator[Hit]:
@@ -147,8 +162,7 @@ def _interleave(texts: list[str], options: RecallOptions, outcome: _Outcome) -> 
     A follow-up is also searched joined with the previous messages, and both lists alternate.
     """
     query = _build_turn_query(texts, options)
-    if options.detect_instruction:
-        outcome.get_instruction = instruction_detection.detect_async(texts[-1], query)
+    _detect(texts[-1], query, options, outcome)
     hits = _preferred_first(_hits_above_gate(query, outcome), options.preferred)
     if what_happened.is_asked(query.traits):
         yield from _list_by_date(query, options, outcome)
@@ -166,6 +180,16 @@ def _interleave(texts: list[str], options: RecallOptions, outcome: _Outcome) -> 
             if result is not None and result.exchange.id not in seen:
                 seen.add(result.exchange.id)
                 yield result
+
+
+def _detect(message: str, query: Query, options: RecallOptions, outcome: _Outcome) -> None:
+    """Start to read what the message itself is, besides what it asks for."""
+    is_wanted = options.detect_instruction or options.detect_correction
+    sentences = embed_sentences(message, query) if is_wanted else None
+    if sentences is not None and options.detect_instruction:
+        outcome.get_instruction = lambda: instruction_detection.detect(sentences)
+    if sentences is not None and options.detect_correction:
+        outcome.get_is_correction = lambda: corrections.is_correction(sentences)
 
 
 def _list_by_date(query: Query, options: RecallOptions, outcome: _Outcome) -> list[Hit]:

@@ -33,12 +33,14 @@ LEXICAL_ONLY = "words"
 class SearchResults:
     """Hits, best first, and what is special about them in `note`: "", LEXICAL_ONLY, or a note of `recall.py`.
 
-    `instruction` is the standing instruction in the newest message, if recall was asked to detect one.
+    `instruction` is the standing instruction in the newest message, and `is_correction` tells whether it corrects what was
+    answered, if recall was asked to detect them.
     """
 
     results: tuple[Hit, ...] = ()
     note: str = ""
     instruction: DetectedInstruction | None = None
+    is_correction: bool = False
 
     @property
     def is_lexical_only(self) -> bool:

@@ -25,7 +25,7 @@ def ask(page: Page, message: str) -> None:
 def test_an_instruction_is_told_in_german_applied_kept_changed_and_deleted(visit, alice, endpoint):
     page = visit(alice)
     thread = begin_thread(page, SENTENCE)
-    offer = turn(page, 0).locator(".instruction-offer")
+    offer = turn(page, 0).locator(".offer")
     expect(offer).to_contain_text(SENTENCE)
     expect(offer).to_contain_text("Applies in your threads until you dismiss it.")
     expect(turn(page).locator(".turn__memory-text")).to_have_text(re.compile("Remember"))

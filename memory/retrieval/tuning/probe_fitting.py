@@ -19,6 +19,7 @@ from memory.errors import EmbeddingError
 from memory.index import generations
 from memory.models import Probe as ProbeRow
 from memory.retrieval.probes import (
+    CORRECTION,
     DOCUMENT_TRAITS,
     FOLDER,
     INFORMATIVE,
@@ -50,6 +51,7 @@ _KERNEL_TRAITS = {
     "what_happened": 500,
     STANDING_INSTRUCTION: 1500,
     INFORMATIVE: 500,
+    CORRECTION: 500,
 }
 _KERNEL_PENALTY = 1e-5
 _LANDMARK_PENALTY = 0.02  # of the linear probe that chooses them
