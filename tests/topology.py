@@ -62,7 +62,7 @@ TOPOLOGY_DEPENDENT = {
     "filters", "flush_loop", "forget_everywhere", "forgetting", "forgetting_scope", "forks", "groups", "health",
     "idempotency", "identical_vectors", "import_jobs", "imports", "indexing", "knowledge", "knowledge_properties",
     "knowledge_worker", "last_administrator", "leases", "lexical_search", "lost_access", "maintenance", "memory_saving",
-    "memory_searches", "mentions", "migrations", "news", "openid_groups", "permissions", "presence", "projects",
+    "memory_searches", "mentions", "migrations", "news", "group_mapping", "permissions", "presence", "projects",
     "properties", "properties_http", "queue", "quick_search", "recall", "recall_filter", "records", "retrieval",
     "reveals", "scale_out", "search_page", "second_factor", "shared_collections", "socket_limits", "spaces",
     "statements", "stats", "suggestions", "team_chat_imports", "thread_list", "thread_management", "threads",

@@ -12,6 +12,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from cato_web.accounts import directory
+from cato_web.accounts.identities import SignInRejectedError
 from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import ApiToken, User
 from chat.llm import endpoint
@@ -138,15 +140,30 @@ class SignInForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if directory.is_configured():
+            self.fields["email"] = forms.CharField(
+                label=_("E-mail or user name"),
+                max_length=254,
+                widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
+            )
+
     def clean_email(self) -> str:
         return clean_text(self.cleaned_data["email"]).lower()
 
     def authenticate(self) -> User | None:
         """Return the user with this e-mail and password, or add an error and return None. Requires valid fields."""
-        password = clean_text(self.cleaned_data["password"])
-        person = authenticate(username=self.cleaned_data["email"], password=password)
+        login, password = self.cleaned_data["email"], clean_text(self.cleaned_data["password"])
+        person = authenticate(username=login, password=password)
+        try:
+            person = person or directory.authenticate(login, password)
+        except (SignInRejectedError, directory.DirectoryUnavailableError) as error:
+            self.add_error(None, str(error))
+            return None
         if person is None:
-            self.add_error(None, _("Wrong email or password."))
+            is_name = directory.is_configured()
+            self.add_error(None, _("Wrong user name or password.") if is_name else _("Wrong email or password."))
         return person
 
 

@@ -325,6 +325,7 @@ class AuditEntry(models.Model):
         LINK_ALL_REVOKED = "link.all_revoked", _("revoked links made by")
         RETENTION_CHANGED = "retention.changed", _("set retention")
         SESSION_STARTED_BY_OPENID = "session.started_by_openid", _("signed in by OpenID Connect")
+        SESSION_STARTED_BY_LDAP = "session.started_by_ldap", _("signed in by the directory")
         SESSION_OTHERS_ENDED = "session.others_ended", _("signed out elsewhere")
         GROUP_MEMBER_REMOVED = "group.member_removed", _("took out of a group or project")
         TOKEN_REVOKED = "token.revoked", _("withdrew a token")

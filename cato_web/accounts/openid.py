@@ -14,16 +14,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
-from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from cato_web.accounts import openid_groups, services
+from cato_web.accounts import group_mapping, identities
+from cato_web.accounts.identities import Provider, SignInRejectedError, VerifiedIdentity
 from cato_web.accounts.models import AuditEntry, Identity, OneTimeLink, User
-from memory.api import clean_name, clean_text, format_list, parse_uuid
+from memory.api import clean_name, parse_uuid
 
 log = logging.getLogger(__name__)
 
@@ -46,28 +44,12 @@ _SIGNING_ALGORITHMS = (
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
-class SignInRejectedError(Exception):
-    """The provider's response does not sign anybody in."""
-
-
 class IdentityProviderUnavailableError(Exception):
     """The provider did not respond, or its response is invalid."""
 
     def __init__(self) -> None:
         sentence = _("%(name)s does not answer at the moment. Try again in a while, or use your password.")
         super().__init__(sentence % {"name": name()})
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedIdentity:
-    """The claims of the provider. `email` is empty if the provider sent no valid address; `groups` None: not known."""
-
-    issuer: str
-    subject: str
-    email: str
-    is_verified: bool
-    name: str
-    groups: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +68,18 @@ class SignInResult:
 def name() -> str:
     """Return the provider's display name, or "" if none is configured."""
     return settings.CATO.openid.name if settings.CATO.openid.issuer else ""
+
+
+def is_linked(person: User) -> bool:
+    """Return whether this person signs in with the provider."""
+    identities = person.identities.all()
+    return bool(name()) and any(row.issuer.startswith("http") for row in identities)
+
+
+def provider() -> Provider:
+    """Return the rules of the configured provider for whom it may sign in."""
+    conf = settings.CATO.openid
+    return Provider(conf.name, conf.joins, tuple(conf.only_emails_of), AuditEntry.Action.SESSION_STARTED_BY_OPENID)
 
 
 def start(
@@ -127,9 +121,16 @@ def complete(request: HttpRequest) -> SignInResult:
     identity, confirms = _exchange_code(request), state_data["confirms"]
     if confirms:
         return SignInResult(_confirm(identity, confirms), state_data["target"], "", confirms)
-    person, greeting = sign_in(identity, state_data["invitation"])
-    openid_groups.apply_mapping(person, identity.groups)
+    person, greeting = identities.sign_in(identity, provider(), state_data["invitation"])
+    map_groups(person, identity.groups)
     return SignInResult(person, state_data["target"], greeting, "")
+
+
+def map_groups(person: User, names: frozenset[str] | None) -> None:
+    """Give this person what belongs to their groups at the provider; None: these are not known."""
+    conf = settings.CATO.openid
+    if conf.groups_claim and names is not None:
+        group_mapping.apply_mapping(person, names, groups=conf.groups, administrators=conf.administrators)
 
 
 def _confirm(identity: VerifiedIdentity, person_id: str) -> User:
@@ -140,76 +141,6 @@ def _confirm(identity: VerifiedIdentity, person_id: str) -> User:
         sentence = _("This is not the account at %(name)s with which you sign in here. Try again with yours.")
         raise SignInRejectedError(sentence % {"name": name()})
     return found.person
-
-
-def sign_in(identity: VerifiedIdentity, invitation_id: int | None = None) -> tuple[User, str]:
-    """Return the account of an identity, and a greeting if the account was linked or created just now.
-
-    Raises SignInRejectedError, and InvalidLinkError if a required invitation is no longer valid.
-    """
-    try:
-        return _sign_in(identity, invitation_id)
-    except IntegrityError:  # a concurrent sign-in created the row
-        return _sign_in(identity, invitation_id)
-
-
-@transaction.atomic
-def _sign_in(identity: VerifiedIdentity, invitation_id: int | None) -> tuple[User, str]:
-    known = Identity.objects.filter(issuer=identity.issuer, subject=identity.subject).select_related("person").first()
-    if known is not None:
-        if not known.person.is_active:
-            raise _no_account()
-        return known.person, ""
-    _check_email(identity, is_invited=invitation_id is not None)
-    person = User.objects.filter(email__iexact=identity.email).first()
-    greeting = _("From now on you can sign in with %(name)s.") % {"name": name()}
-    if person is None:
-        person = _create_person(identity, invitation_id)
-        greeting = _("Welcome, %(name)s.") % {"name": person.name}
-    elif (
-        not identity.is_verified
-        or not person.is_active
-        or Identity.objects.filter(person=person, issuer=identity.issuer).exists()
-    ):
-        raise _no_account()
-    Identity.objects.create(person=person, issuer=identity.issuer, subject=identity.subject)
-    services.record_audit(person, AuditEntry.Action.SESSION_STARTED_BY_OPENID, identity.issuer)
-    return person, greeting
-
-
-def _check_email(identity: VerifiedIdentity, *, is_invited: bool) -> None:
-    """Check the e-mail of a first sign-in.
-
-    With an invitation it may be unverified, unless `only_emails_of` is configured.
-    """
-    if not identity.email:
-        sentence = _("%(name)s does not tell Cato your e-mail, which an account needs. Ask an administrator.")
-        raise SignInRejectedError(sentence % {"name": name()})
-    domains = settings.CATO.openid.only_emails_of
-    if not identity.is_verified and (domains or not is_invited):
-        sentence = _("%(name)s has not verified that your e-mail is yours. Have it verified there, then begin again.")
-        raise SignInRejectedError(sentence % {"name": name()})
-    if domains and identity.email.rpartition("@")[2] not in domains:
-        sentence = _("Only email addresses of %(domains)s can sign in with %(name)s.")
-        raise SignInRejectedError(sentence % {"domains": format_list(domains), "name": name()})
-
-
-def _create_person(identity: VerifiedIdentity, invitation_id: int | None) -> User:
-    if invitation_id is not None:
-        invitation = services.open_invitation(invitation_id)
-        return services.redeem_link(invitation, name=identity.name, email=identity.email, password=None)
-    # Before set-up, a new account would leave the server without an administrator.
-    if not settings.CATO.openid.joins or not services.is_set_up():
-        raise _no_account()
-    person = services.create_person(name=identity.name, email=identity.email, password=None)
-    services.record_audit(person, AuditEntry.Action.PERSON_JOINED, person.role)
-    return person
-
-
-def _no_account() -> SignInRejectedError:
-    """Return the same error for missing and inactive accounts, so that it does not reveal accounts."""
-    sentence = _("You do not have an account here. Ask an administrator for an invitation.")
-    return SignInRejectedError(sentence % {"name": name()})
 
 
 def _exchange_code(request: HttpRequest) -> VerifiedIdentity:
@@ -235,7 +166,7 @@ def _verify_identity(client: Any, token: dict[str, Any]) -> VerifiedIdentity:
     if not needed <= claims.keys() and client.server_metadata.get("userinfo_endpoint"):
         userinfo = client.userinfo(token=token)
         claims = dict(userinfo) | claims if userinfo.get("sub") == claims["sub"] else claims
-    email = _email(claims.get("email"))
+    email = identities.valid_email(claims.get("email"))
     display_name = next(
         (c for c in map(claims.get, ("name", "preferred_username")) if isinstance(c, str) and c.strip()), ""
     )
@@ -260,15 +191,6 @@ def _groups(claims: dict[str, Any]) -> frozenset[str] | None:
         return None
     names = claims.get(claim or "")
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
-
-
-def _email(claim: object) -> str:
-    email = clean_text(claim).strip().lower() if isinstance(claim, str) else ""
-    try:
-        validate_email(email)
-    except ValidationError:
-        return ""
-    return email if len(email) <= 254 else ""
 
 
 def _client() -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -245,6 +247,43 @@ class OpenId(Section):
         return self
 
 
+class Ldap(Section):
+    """Sign-in with the password of an LDAP directory; off without a URL."""
+
+    url: Annotated[str, url_with_scheme("ldap", "ldaps"), Field(max_length=255)] | None
+    name: Annotated[str, Field(min_length=1, max_length=40)]
+    start_tls: bool
+    ca_file: Path | None
+    bind_dn: str | None
+    bind_password: SecretStr | None
+    users_base: str
+    users_filter: Annotated[str, Field(pattern=r"%\(user\)s")]
+    email_attribute: str
+    name_attribute: str
+    joins: bool
+    groups_base: str | None
+    groups_filter: str
+    groups: Annotated[dict[str, str], BeforeValidator(split_pairs)]
+    administrators: Annotated[list[str], BeforeValidator(split_list)]
+
+    @model_validator(mode="after")
+    def _check_use(self) -> Ldap:
+        if not self.url:
+            return self
+        address = urlsplit(self.url)
+        if (
+            address.scheme == "ldap"
+            and not self.start_tls
+            and address.hostname not in ("127.0.0.1", "::1", "localhost")
+        ):
+            raise ValueError("passwords would not be encrypted on their way: use ldaps://, or set start_tls to true")
+        if not self.users_base:
+            raise ValueError(f"url is set ({self.url}), so users_base should be too: where people are in the directory")
+        if find_spec("django_auth_ldap") is None:
+            raise ValueError("the package django-auth-ldap is missing: install requirements-ldap.lock (make ldap)")
+        return self
+
+
 class Config(Section):
     """The whole configuration, with the origin of each value."""
 
@@ -255,6 +294,7 @@ class Config(Section):
     chat: Chat
     sign_in: SignInPolicy
     openid: OpenId
+    ldap: Ldap
     api: Api
     tools: Tools
     logging: Logging

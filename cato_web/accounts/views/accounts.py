@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from cato_web.accounts import login_sessions, model_choices, openid, services
+from cato_web.accounts import directory, login_sessions, model_choices, openid, services
 from cato_web.accounts.forms import PasswordForm, PreferencesForm, TokenForm
 from cato_web.accounts.groups import groups_of
 from cato_web.accounts.models import ApiToken, User
@@ -88,7 +88,7 @@ def render_settings(
         "reveals": memory.list_reveals(memory.personal_space(request.user.pk))[:_REVEALS],
         "has_second_factor": has_second_factor(request.user),
         "has_password": request.user.has_usable_password(),
-        "openid": openid.name(),
+        "openid": settings.CATO.ldap.name if directory.is_linked(request.user) else openid.name(),
         "has_identity": request.user.identities.exists(),
     }
     return render(request, "people/settings.html", context, status=status)

@@ -8,7 +8,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from cato_web.accounts import openid
+from cato_web.accounts import directory, openid
+from cato_web.accounts.identities import SignInRejectedError
 from cato_web.accounts.models import Passkey
 from cato_web.accounts.second_factor import confirmation, passkeys, services
 from cato_web.accounts.views import AuthenticatedRequest
@@ -37,9 +38,14 @@ def _check_password(request: AuthenticatedRequest) -> tuple[int, str]:
     """Return the HTTP status and the error, "" if the password is right."""
     if not check_code_rate(request, request.user):
         return 429, _(TOO_MANY)
-    if not request.user.check_password(clean_text(request.POST.get("password", "")[:200])):
-        return 422, _("This is not your password.")
-    return 200, ""
+    password = clean_text(request.POST.get("password", "")[:200])
+    try:
+        is_right = request.user.check_password(password) or (
+            directory.is_linked(request.user) and directory.authenticate(request.user.email, password) == request.user
+        )
+    except (SignInRejectedError, directory.DirectoryUnavailableError) as error:
+        return 422, str(error)
+    return (200, "") if is_right else (422, _("This is not your password."))
 
 
 def _go_on(request: AuthenticatedRequest) -> HttpResponse:
@@ -64,7 +70,7 @@ def _page(request: AuthenticatedRequest, *, status: int = 200, error: str = "") 
         "has_factor": has_factor,
         "has_app": has_factor and services.has_app(person),
         "has_passkeys": passkeys.is_available(request) and Passkey.objects.filter(person=person).exists(),
-        "has_password": person.has_usable_password(),
-        "openid": openid.name() if person.identities.exists() else "",
+        "has_password": person.has_usable_password() or directory.is_linked(person),
+        "openid": openid.name() if openid.is_linked(person) else "",
     }
     return render(request, "people/confirm.html", context, status=status)

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from cato_web.accounts import openid, services
 from cato_web.accounts.forms import RegistrationForm
+from cato_web.accounts.identities import SignInRejectedError
 from cato_web.accounts.models import OneTimeLink, User
 from cato_web.accounts.second_factor import confirmation
 from cato_web.accounts.views.auth import TOO_MANY, check_login_rate, render_join, render_sign_in, safe_redirect_target
@@ -59,10 +60,10 @@ def callback(request: HttpRequest) -> HttpResponse:
         result = openid.complete(request)
     except services.InvalidLinkError as error:
         return render(request, "404.html", {"error": str(error)}, status=404)
-    except (openid.SignInRejectedError, openid.IdentityProviderUnavailableError) as error:
+    except (SignInRejectedError, openid.IdentityProviderUnavailableError) as error:
         if request.user.is_authenticated:
             return _refuse_confirmation(request, error)
-        status = 403 if isinstance(error, openid.SignInRejectedError) else 503
+        status = 403 if isinstance(error, SignInRejectedError) else 503
         return render_sign_in(request, status=status, error=str(error))
     if request.user.is_authenticated or result.confirms:
         if result.confirms == str(request.user.pk):
