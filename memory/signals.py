@@ -16,6 +16,8 @@ space_revealed = Signal()
 reveal_ended = Signal()
 # by: user id; thread_id or document_id: UUID; to: Space.
 moved = Signal()
+# by: user id; project: Space.
+project_created = Signal()
 # by: user id; count: int.
 exchanges_exported = Signal()
 # by: user id; days: dict of source to days.

@@ -88,9 +88,9 @@ def before_each_conversation(monkeypatch, act) -> None:
     """Call `act` with each conversation's number, from 0, before it is imported."""
     import_one, numbers = importer._import_one, iter(range(1000))
 
-    def record(*arguments):
+    def record(*arguments, **options):
         act(next(numbers))
-        import_one(*arguments)
+        import_one(*arguments, **options)
 
     monkeypatch.setattr(importer, "_import_one", record)
 

@@ -7,18 +7,21 @@ import json
 import zipfile
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 
+from cato_web.accounts.models import AuditEntry
 from chat import services
 from chat.answers.recall import recall_for_turn
 from chat.imports.formats import conversations, count_conversations
 from chat.imports.importer import import_conversations
+from chat.imports.worker import run_imports
 from chat.models import Thread, Turn
 from memory import api
 from memory.errors import ExtractionError
 from memory.index.parts import embedding_texts
-from memory.models import Exchange
+from memory.models import Exchange, Membership, Space
 from memory.spaces import access
-from tests.factories import PersonFactory, answer_job, group, thread, turn
+from tests.factories import PersonFactory, answer_job, group, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -274,3 +277,86 @@ def test_the_imported_channel_is_for_the_readers_of_its_space(person, memory):
     import_conversations(slack({"buoys/2024-05-03": [said(MAY_3, "Hello")]}), person_id=person.id, space=crew)
     assert Exchange.objects.get().space_id == crew.id
     assert not memory.search("Hello", spaces=access.readable_space_ids(stranger.id)).results
+
+
+TWO_CHANNELS = [{"id": "C1", "name": "buoys"}, {"id": "C2", "name": "Kitchen"}]
+
+
+def two_channels(*kitchen: str) -> io.BytesIO:
+    rows = [said(MAY_3 + 9000 * number, text) for number, text in enumerate(kitchen)]
+    return slack({"buoys/2024-05-03": [said(MAY_3, "The line is 12 mm")], "Kitchen/2024-05-03": rows}, TWO_CHANNELS)
+
+
+def projects() -> dict[str, list[str]]:
+    """Return the messages of each project."""
+    return {
+        space.name: list(
+            Exchange.objects.filter(space=space).order_by("timestamp").values_list("user_message", flat=True)
+        )
+        for space in Space.objects.filter(kind=Space.Kind.PROJECT)
+    }
+
+
+def test_each_channel_can_become_a_project_of_its_own_which_the_next_import_continues(person):
+    first, second = two_channels("The kettle leaks"), two_channels("The kettle leaks", "It is repaired")
+    import_conversations(first, person_id=person.id, has_channel_projects=True)
+    assert {name: len(rows) for name, rows in projects().items()} == {"buoys": 1, "Kitchen": 1}
+    created = AuditEntry.objects.filter(action="project.created", actor=person)
+    assert created.count() == 2
+
+    # Whatever a project is called by now, the channel stays in it.
+    Space.objects.filter(name="Kitchen").update(name="Galley")
+    report = import_conversations(second, person_id=person.id, has_channel_projects=True)
+
+    assert {name: len(rows) for name, rows in projects().items()} == {"buoys": 1, "Galley": 2}
+    assert (report.imported, report.already_there) == (1, 1)
+    assert created.count() == 2
+
+
+def test_a_channel_does_not_get_into_a_project_of_others_or_an_archived_one(person):
+    other = PersonFactory()
+    api.create_project("Buoys", by=other.id)
+    mine = api.create_project("kitchen", by=person.id)
+    api.archive_project(mine)
+
+    report = import_conversations(two_channels("The kettle leaks"), person_id=person.id, has_channel_projects=True)
+
+    assert projects() == {"Buoys": [], "kitchen": []}
+    assert not Thread.objects.exists()
+    assert [title for title, _why in report.skipped] == ["#buoys", "#Kitchen"]
+    assert report.skipped[0][1] == "buoys is taken. Choose another name."
+
+
+def test_a_member_who_does_not_manage_a_project_does_not_fill_it(person):
+    buoys = api.create_project("buoys", by=PersonFactory().id)
+    Membership.objects.create(space=buoys, person=person)
+
+    import_conversations(two_channels("The kettle leaks"), person_id=person.id, has_channel_projects=True)
+
+    assert projects()["buoys"] == []
+
+
+def test_conversations_with_a_model_stay_personal(person):
+    said_at = "2024-05-03T10:00:00Z"
+    messages = [
+        {"uuid": sender, "sender": sender, "text": "How do kettles leak?", "created_at": said_at}
+        for sender in ("human", "assistant")
+    ]
+    chat = [{"uuid": "c", "name": "Kettles", "created_at": said_at, "chat_messages": messages}]
+    export = io.BytesIO(json.dumps(chat).encode())
+
+    import_conversations(export, person_id=person.id, has_channel_projects=True)
+
+    assert Thread.objects.get().space.owner == person
+    assert projects() == {}
+
+
+def test_the_page_offers_projects_for_channels(person):
+    client = signed_in(person)
+    assert "a project for each channel" in client.get("/import").content.decode()
+
+    upload = SimpleUploadedFile("slack.zip", two_channels("The kettle leaks").getvalue())
+    assert client.post("/import", {"file": upload, "space": "channels"}).status_code == 302
+    run_imports()
+
+    assert set(projects()) == {"buoys", "Kitchen"}

@@ -56,6 +56,12 @@ def note_end_of_reveal(reveal: Reveal, **kwargs: Any) -> None:
     _note(AuditEntry.Action.SPACE_REVEAL_ENDED, str(reveal.space_id), reveal.by_id)
 
 
+@receiver(signals.project_created)
+def note_project(by: uuid.UUID, project: Space, **kwargs: Any) -> None:
+    """Record a new project."""
+    _note(AuditEntry.Action.PROJECT_CREATED, f"{project.name} {project.id}", by)
+
+
 @receiver(signals.retention_changed)
 def note_retention(by: uuid.UUID, days: Mapping[str, int], **kwargs: Any) -> None:
     """Record changed retention rules."""

@@ -51,9 +51,7 @@ def project_to_change(person: User, project_id: uuid.UUID) -> Space:
 @transaction.atomic
 def create(name: str, description: str, *, by: User) -> Space:
     """Create a project, managed by its creator. Raises InvalidInputError."""
-    project = memory.create_project(name, description=description, by=by.pk)
-    record_audit(by, AuditEntry.Action.PROJECT_CREATED, f"{project.name} {project.id}")
-    return project
+    return memory.create_project(name, description=description, by=by.pk)
 
 
 @transaction.atomic

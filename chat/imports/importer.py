@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from chat import access
 from chat.errors import ConflictError, InvalidMessageError, InvalidNameError
 from chat.imports.archive import ArchiveImport
+from chat.imports.channel_projects import project_of_channel
 from chat.imports.extras import import_memories, import_project, imported_note_id, save_instructions
 from chat.imports.formats import PROVIDERS, cato, conversations
 from chat.imports.formats.archive import ArchivedAttachment, ArchivedPart
@@ -45,6 +46,7 @@ from memory import api as memory
 from memory.api import (
     Exchange,
     ExtractionError,
+    InvalidInputError,
     ProgressCallback,
     Space,
     batched,
@@ -96,11 +98,13 @@ def import_conversations(
     *,
     person_id: uuid.UUID,
     space: Space | None = None,
+    has_channel_projects: bool = False,
     progress: ProgressCallback = no_progress,
     report: ImportReport | None = None,
 ) -> ImportReport:
     """Import every conversation in `source` (a JSON file, a zip, a folder) into `space`; None: the personal space.
 
+    With `has_channel_projects`, each channel of a team chat goes to a project of its own instead.
     Commits batches of 50 turns with their exchanges, so that it can be interrupted and repeated. `progress` counts
     "conversations" and "turns"; `report` is updated meanwhile. Raises InvalidInputError if `source` cannot be opened, and
     ExtractionError if it is damaged as a whole, or if nothing in it can be read.
@@ -115,7 +119,7 @@ def import_conversations(
             if isinstance(item, Unread):
                 report.skip(item.title, item.why, item.kind)
             elif isinstance(item, Conversation):
-                _import_one(item, archive, pictures, report, progress)
+                _import_one(item, archive, pictures, report, progress, has_channel_projects=has_channel_projects)
             else:
                 _import_extra(item, archive, report)
             progress("conversations", 1)
@@ -164,6 +168,8 @@ def _import_one(
     pictures: PictureImport,
     report: ImportReport,
     progress: ProgressCallback,
+    *,
+    has_channel_projects: bool,
 ) -> None:
     space, person_id = archive.space, archive.person_id
     pairs, unasked_count = pairs_of(conversation)
@@ -189,6 +195,12 @@ def _import_one(
         report.skip(title, why % counts, "" if new_pairs else FORGOTTEN)
     if not new_pairs:
         return
+    if has_channel_projects and conversation.is_transcript:
+        try:
+            space = project_of_channel(conversation, thread_id, person_id)
+        except InvalidInputError as error:
+            report.skip(title, str(error), REFUSED)
+            return
     if _is_visible_to_others(conversation, thread_id, new_pairs, space):
         report.skip(title, _("Skipped new messages: the thread is in another space."))
         report.already_there += 1

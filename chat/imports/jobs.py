@@ -21,10 +21,12 @@ _MAX_NAME_LENGTH = 255
 _FILE_TTL = timedelta(days=1)  # of failed imports, which can be retried, and of orphaned files
 
 
-def create_import(file: File[bytes], *, owner_id: uuid.UUID, space: Space | None = None) -> ImportJob:
+def create_import(
+    file: File[bytes], *, owner_id: uuid.UUID, space: Space | None = None, has_channel_projects: bool = False
+) -> ImportJob:
     """Store a file of conversations and queue its import into `space`, which the owner can read; None: the personal space.
 
-    Raises InvalidMessageError if the file is empty or too large, and InvalidInputError for an archived project.
+    With `has_channel_projects`, each channel of a team chat goes to a project of its own instead. Raises InvalidMessageError if the file is empty or too large, and InvalidInputError for an archived project.
     """
     if space is not None:
         memory.ensure_open(space)
@@ -40,7 +42,13 @@ def create_import(file: File[bytes], *, owner_id: uuid.UUID, space: Space | None
         raise InvalidMessageError(
             sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": limit}
         )
-    row = ImportJob(owner_id=owner_id, space=space, name=name, due_at=timezone.now())
+    row = ImportJob(
+        owner_id=owner_id,
+        space=space,
+        has_channel_projects=has_channel_projects,
+        name=name,
+        due_at=timezone.now(),
+    )
     row.file.save(name, file, save=False)
     with memory.delete_file_on_rollback(str(row.file.name)), transaction.atomic():
         row.save(force_insert=True)

@@ -71,6 +71,7 @@ class ImportRun:
                     file,
                     person_id=self._row.owner_id,
                     space=self._space(),
+                    has_channel_projects=self._row.has_channel_projects,
                     progress=self._on_progress,
                     report=self._report,
                 )

@@ -33,6 +33,9 @@ class ImportJob(Job):
         related_name="+",
         help_text="where it imports to; empty: the personal space",
     )
+    has_channel_projects = models.BooleanField(
+        default=False, help_text="each channel of a team chat goes to a project of its own"
+    )
     file = models.FileField(upload_to=place_of_import, max_length=120, blank=True)
     name = models.CharField(max_length=255, help_text="original name of the file")
     total = models.PositiveIntegerField(null=True, help_text="number of conversations in the file, once counted")

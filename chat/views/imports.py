@@ -18,6 +18,8 @@ from chat.views.import_rows import EMBEDDING, row_of
 from memory.api import InvalidInputError, PageRequest, parse_space, space_choices
 
 _MAX_ROWS = 20
+# Chosen instead of a space.
+_CHANNEL_PROJECTS = "channels"
 
 
 @require_http_methods(["GET", "POST"])
@@ -29,7 +31,9 @@ def import_page(request: PageRequest) -> HttpResponse:
         file = request.FILES.get("file")
         if file is None:
             raise InvalidMessageError(_("Choose the file that was exported first."))
-        jobs.create_import(file, owner_id=request.user.pk, space=parse_space(request))
+        has_channel_projects = request.POST.get("space") == _CHANNEL_PROJECTS
+        space = None if has_channel_projects else parse_space(request)
+        jobs.create_import(file, owner_id=request.user.pk, space=space, has_channel_projects=has_channel_projects)
     except InvalidInputError as error:
         return render(request, "chat/import.html", _context(request) | {"error": str(error)}, status=422)
     return redirect("import")

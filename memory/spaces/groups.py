@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from memory import signals
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Document, Exchange, Membership, MembershipChange, Space
 from memory.text import clean_name, clean_text
@@ -34,9 +35,11 @@ def create_group(name: str, *, by: uuid.UUID) -> Space:
 
 def create_project(name: str, *, description: str = "", by: uuid.UUID) -> Space:
     """Create a project and make its creator a manager. Raises InvalidInputError if the name is empty or taken."""
-    return _create(
+    project = _create(
         Space.Kind.PROJECT, by, name=_unused_name(name, None), description=_validated_description(description)
     )
+    signals.project_created.send(sender=None, by=by, project=project)
+    return project
 
 
 def change_project(project: Space, *, name: str, description: str, recall_mode: str) -> None:

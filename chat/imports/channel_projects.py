@@ -1,0 +1,36 @@
+"""A project for each channel of a team chat, created by the first import of the channel and used by later ones."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.utils.translation import gettext as _
+
+from chat.imports.formats.conversation import Conversation
+from chat.models import Thread
+from memory import api as memory
+from memory.api import Space
+
+
+def project_of_channel(channel: Conversation, thread_id: uuid.UUID, person_id: uuid.UUID) -> Space:
+    """Return the project of a channel that is imported as the thread `thread_id`.
+
+    It is the one that has the thread, else one of the same name, else a new one; the person manages it. Raises
+    InvalidInputError if another group or project has the name, or if the project is archived.
+    """
+    managed = [
+        space
+        for space in memory.readable_spaces(person_id).filter(kind=Space.Kind.PROJECT)
+        if memory.manages_space(person_id, space)
+    ]
+    name = channel.title.removeprefix("#")
+    space_id = Thread.objects.filter(id=thread_id).values_list("space_id", flat=True).first()
+    project = next(
+        (space for space in managed if space.id == space_id),
+        next((space for space in managed if space.name.casefold() == name.casefold()), None),
+    )
+    if project is None:
+        description = _("Channel of %(provider)s") % {"provider": channel.provider}
+        return memory.create_project(name, description=description, by=person_id)
+    memory.ensure_open(project)
+    return project
