@@ -4,6 +4,7 @@ from django.urls import path
 
 from chat.views import (
     attachments,
+    digests,
     exchanges,
     extraction_settings,
     forgetting,
@@ -110,6 +111,7 @@ urlpatterns = [
     path("prompts/<uuid:prompt_id>/text", prompt_library.prompt_text, name="saved_prompt_text"),
     path("prompts/<uuid:prompt_id>/edit", prompt_library.edit, name="edit_saved_prompt"),
     path("prompts/<uuid:prompt_id>/delete", prompt_library.delete, name="delete_saved_prompt"),
+    path("settings/digest", digests.digest, name="digest"),
     path("settings/model", model_settings.model_settings, name="model_settings"),
     path("settings/model/try", model_settings.try_model, name="try_model"),
 ]

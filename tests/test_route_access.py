@@ -199,6 +199,7 @@ ROUTES: dict[str, RouteAccess] = {
     "download_export": RouteAccess(),
     "delete_account": RouteAccess(methods=("get", "post")),
     "account_deleted": RouteAccess("anyone"),
+    "digest": RouteAccess(methods=("get", "post")),
     "model_settings": RouteAccess("administrator", ("get", "post")),
     "try_model": RouteAccess("administrator", POST),
     "admin_exchanges": RouteAccess("administrator"),
