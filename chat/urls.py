@@ -25,6 +25,7 @@ from chat.views import (
     tool_settings,
     tools,
     turns,
+    voice,
 )
 
 urlpatterns = [
@@ -74,6 +75,8 @@ urlpatterns = [
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/again", turns.regenerate, name="regenerate"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/choose", turns.switch_branch, name="switch_branch"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/remember", turns.retry_indexing, name="retry_indexing"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/speech", voice.speech, name="speech"),
+    path("dictation", voice.dictation, name="dictation"),
     path("turns/<uuid:turn_id>", exchanges.turn, name="turn"),
     path("turns/<uuid:turn_id>/recalled", turns.recalled_exchanges, name="recalled_exchanges"),
     path("turns/<uuid:turn_id>/additions", turns.additions, name="turn_additions"),

@@ -200,6 +200,8 @@ ROUTES: dict[str, RouteAccess] = {
     "delete_account": RouteAccess(methods=("get", "post")),
     "account_deleted": RouteAccess("anyone"),
     "digest": RouteAccess(methods=("get", "post")),
+    "dictation": RouteAccess(methods=POST),
+    "speech": RouteAccess(methods=POST, names=("thread_id", "turn_id")),
     "model_settings": RouteAccess("administrator", ("get", "post")),
     "try_model": RouteAccess("administrator", POST),
     "admin_exchanges": RouteAccess("administrator"),
