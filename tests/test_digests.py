@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from datetime import UTC, datetime, time, timedelta
@@ -23,7 +24,7 @@ from chat.threads.reader_marks import has_news, with_marks
 from memory.errors import InvalidInputError
 from memory.models import Exchange, Membership
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, answer_job, exchange, group, signed_in, turn
+from tests.factories import PersonFactory, ago, answer_job, exchange, exported_archive, group, signed_in, turn
 from tests.usage import KEY, connect, limit, used
 
 # Answers are written in other threads, which see what is committed.
@@ -472,3 +473,9 @@ def test_a_deleted_account_has_no_digest(person):
     due(person)
     delete_account(person)
     assert not Digest.objects.exists()
+
+
+def test_the_export_of_the_account_says_what_was_chosen(person):
+    due(person, Schedule(time(8), "Europe/Berlin", 4))
+    (chosen,) = json.loads(exported_archive(person).read("account.json"))["digest"]
+    assert (chosen["at"], chosen["time_zone"], chosen["weekday"]) == ("08:00:00", "Europe/Berlin", 4)
