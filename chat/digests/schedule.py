@@ -21,7 +21,6 @@ class Schedule:
 
     def next_after(self, moment: datetime) -> datetime:
         """Return the first due time after this moment, in UTC."""
-        # One day earlier: the time of a day can be after midnight in UTC.
         return next(due for due in self._due_times(moment, step=1) if due > moment)
 
     def last_until(self, moment: datetime) -> datetime:
