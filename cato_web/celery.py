@@ -84,6 +84,7 @@ def sweep() -> None:
         chat.delete_unsent_attachments,
         chat.resume_imports,
         chat.resume_extraction,
+        chat.resume_digests,
         exports.resume_exports,
         exports.check_after_forgetting,
         run_account_deletions,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
@@ -26,6 +27,22 @@ class CompressionMiddleware(GZipMiddleware):
             compressed: HttpResponseBase = super().process_response(request, response)
             return compressed
         return response  # type: ignore[no-any-return]
+
+
+class PermissionsPolicyMiddleware:
+    """Deny pages the devices that they do not need; the microphone is for Cato's own pages, where dictation is configured."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Handle a request."""
+        response = self.get_response(request)
+        microphone = "(self)" if settings.CATO.llm.transcription_model else "()"
+        response.headers["Permissions-Policy"] = (
+            f"microphone={microphone}, camera=(), geolocation=(), display-capture=()"
+        )
+        return response
 
 
 class NoStore:

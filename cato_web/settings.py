@@ -55,6 +55,7 @@ MIDDLEWARE = [
     "cato_web.logs.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
+    "cato_web.middleware.PermissionsPolicyMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "cato_web.middleware.CompressionMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -202,6 +203,8 @@ CONTENT_SECURITY_POLICY = {
         "connect-src": ["'self'"],
         "font-src": ["'self'"],
         "manifest-src": ["'self'"],
+        # The page plays what it has received.
+        **({"media-src": ["blob:"]} if CATO.llm.speech_model else {}),
         "form-action": ["'self'", *_sends_to],
         "base-uri": ["'none'"],
         "frame-ancestors": ["'none'"],

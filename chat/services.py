@@ -1,6 +1,8 @@
 """The services of chat, for views, tasks and the APIs."""
 
 from chat.attachments import delete_orphaned_attachments, delete_unsent_attachments
+from chat.digests.switching import delete_digest_of
+from chat.digests.worker import resume_digests
 from chat.imports.jobs import delete_imports_of, delete_orphaned_imports, resume_imports
 from chat.instructions.editing import delete_forgotten as delete_forgotten_instructions
 from chat.instructions.editing import delete_of_person as delete_instructions_of

@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from chat.digests import worker as digest_worker
 from chat.imports import worker
 from chat.knowledge import worker as knowledge_worker
 
@@ -16,3 +17,9 @@ def import_conversations() -> None:
 def extract_statements() -> None:
     """Extract statements from the spaces that are due."""
     knowledge_worker.run_extractions()
+
+
+@shared_task(name="chat.tasks.post_digests")
+def post_digests() -> None:
+    """Post and answer the digests that are due."""
+    digest_worker.run_digests()

@@ -5,6 +5,7 @@ from django.urls import path
 from chat.views import (
     attachments,
     corrections,
+    digests,
     exchanges,
     extraction_settings,
     forgetting,
@@ -25,6 +26,7 @@ from chat.views import (
     tool_settings,
     tools,
     turns,
+    voice,
 )
 
 urlpatterns = [
@@ -74,6 +76,8 @@ urlpatterns = [
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/again", turns.regenerate, name="regenerate"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/choose", turns.switch_branch, name="switch_branch"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/remember", turns.retry_indexing, name="retry_indexing"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/speech", voice.speech, name="speech"),
+    path("dictation", voice.dictation, name="dictation"),
     path("turns/<uuid:turn_id>", exchanges.turn, name="turn"),
     path("turns/<uuid:turn_id>/recalled", turns.recalled_exchanges, name="recalled_exchanges"),
     path("turns/<uuid:turn_id>/additions", turns.additions, name="turn_additions"),
@@ -112,6 +116,7 @@ urlpatterns = [
     path("prompts/<uuid:prompt_id>/text", prompt_library.prompt_text, name="saved_prompt_text"),
     path("prompts/<uuid:prompt_id>/edit", prompt_library.edit, name="edit_saved_prompt"),
     path("prompts/<uuid:prompt_id>/delete", prompt_library.delete, name="delete_saved_prompt"),
+    path("settings/digest", digests.digest, name="digest"),
     path("settings/model", model_settings.model_settings, name="model_settings"),
     path("settings/model/try", model_settings.try_model, name="try_model"),
 ]

@@ -158,7 +158,7 @@ from memory.retrieval import get_strategy, strategy_names
 from memory.retrieval.attached_context import build_attached_context
 from memory.retrieval.by_date import BY_DATE, ids_by_date, listed_hits
 from memory.retrieval.corrections import SUPERSESSION
-from memory.retrieval.dates import day_called, parse_date_range
+from memory.retrieval.dates import DateRange, day_called, parse_date_range
 from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction, are_instructions
 from memory.retrieval.neutralising import neutralise, neutralise_line
@@ -187,6 +187,7 @@ from memory.retrieval.tuning.calibration import (
 from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, Rephraser, evaluate
 from memory.retrieval.tuning.sampling import MAX_SAMPLE
 from memory.retrieval.types import ExchangeView, Hit
+from memory.retrieval.what_happened import has_happened
 from memory.spaces.access import (
     SpaceIds,
     admin_visible_space_ids,
@@ -259,6 +260,7 @@ from memory.utils.formatting import (
     format_date,
     format_datetime,
     format_list,
+    format_moment,
     format_number,
     format_percent,
     format_remaining,

@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
+import email
 import hashlib
+import io
 import json
 import math
 import os
@@ -23,6 +25,7 @@ import struct
 import subprocess
 import sys
 import threading
+import wave
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -60,6 +63,8 @@ class Script:
     fail_times: int | None = None  # number of requests that fail before the others succeed
     retry_after: float = 1.0  # seconds, sent with status 429
     models: Sequence[str] = ("fake", "fake-large")  # the chat models that it lists
+    transcript: str = "The boat is red."  # the text of every recording
+    transcription_usage: dict[str, Any] = field(default_factory=dict)  # "usage" of a transcription
 
 
 @dataclass
@@ -127,9 +132,11 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         raw += message.get("body", b"")
         if not message.get("more_body"):
             break
-    body = json.loads(raw) if raw else None
+    headers = dict(scope["headers"])
+    content_type = headers.get(b"content-type", b"").decode()
+    body = _form(content_type, raw) if content_type.startswith("multipart/") else json.loads(raw) if raw else None
     method, path = scope["method"], scope["path"]
-    cookie = dict(scope["headers"]).get(b"cookie")
+    cookie = headers.get(b"cookie")
     if path.startswith(("/script/", "/asked/")):
         await _control(method, path, body, send)
         return
@@ -332,10 +339,57 @@ async def _ollama_tags(state: KeyState, mode: str, body: Any, receive: Receive, 
     await _json(send, {"models": [{"name": "fake:latest", "model": "fake:latest"}]})
 
 
+async def _transcription(state: KeyState, mode: str, body: Any, receive: Receive, send: Send) -> None:
+    await asyncio.sleep(state.script.first_delay)
+    usage = state.script.transcription_usage
+    await _json(send, {"text": state.script.transcript} | ({"usage": usage} if usage else {}))
+
+
+async def _speech(state: KeyState, mode: str, body: Any, receive: Receive, send: Send) -> None:
+    """Send a sound of a tenth of a second for each word, which browsers play, in pieces."""
+    await asyncio.sleep(state.script.first_delay)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"audio/mpeg")]})
+    sound = tone(len(body["input"].split()) / 10)
+    for start in range(0, len(sound), 8_000):
+        await send({"type": "http.response.body", "body": sound[start : start + 8_000], "more_body": True})
+        await asyncio.sleep(state.script.token_delay)
+        if mode == "cut":
+            return
+    await send({"type": "http.response.body", "body": b""})
+
+
+def tone(seconds: float) -> bytes:
+    """Return a WAV file with a quiet tone."""
+    rate = 8_000
+    samples = bytes(128 + round(20 * math.sin(number / 3)) for number in range(int(rate * seconds)))
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(1)
+        writer.setframerate(rate)
+        writer.writeframes(samples)
+    return file.getvalue()
+
+
+def _form(content_type: str, raw: bytes) -> dict[str, Any]:
+    """Return the fields of a multipart form; of a file its name, its type and the number of its bytes."""
+    message = email.message_from_bytes(b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + raw)
+    fields: dict[str, Any] = {}
+    for part in message.walk():
+        name, content = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+        if isinstance(name, str) and isinstance(content, bytes):
+            file = part.get_filename()
+            facts = {"name": file, "type": part.get_content_type(), "bytes": len(content)}
+            fields[name] = facts if file else content.decode()
+    return fields
+
+
 ROUTES: dict[str, Callable[[KeyState, str, Any, Receive, Send], Awaitable[None]]] = {
     "/v1/chat/completions": _chat,
     "/v1/models": _openai_models,
     "/v1/embeddings": _openai_embeddings,
+    "/v1/audio/transcriptions": _transcription,
+    "/v1/audio/speech": _speech,
     "/api/embed": _ollama_embed,
     "/api/tags": _ollama_tags,
 }

@@ -58,9 +58,9 @@ def clean_environment() -> dict[str, str]:
 TOPOLOGY_DEPENDENT = {
     "access", "account_deletion", "additions", "administration", "api_answers", "attached_documents", "backup",
     "branches", "bulk_forgetting", "cache_connections", "concurrent_answers", "conversation", "crash", "degraded",
-    "diversity", "document_deletion", "documents", "erasure", "events", "export_jobs", "failing_calls", "feedback",
-    "filters", "flush_loop", "forget_everywhere", "forgetting", "forgetting_scope", "forks", "groups", "health",
-    "idempotency", "identical_vectors", "import_jobs", "imports", "indexing", "knowledge", "knowledge_properties",
+    "digests", "diversity", "document_deletion", "documents", "erasure", "events", "export_jobs", "failing_calls",
+    "feedback", "filters", "flush_loop", "forget_everywhere", "forgetting", "forgetting_scope", "forks", "groups",
+    "health", "idempotency", "identical_vectors", "import_jobs", "imports", "indexing", "knowledge", "knowledge_properties",
     "knowledge_worker", "last_administrator", "leases", "lexical_search", "lost_access", "maintenance", "memory_saving",
     "memory_searches", "mentions", "migrations", "news", "group_mapping", "permissions", "presence", "projects",
     "properties", "properties_http", "queue", "quick_search", "recall", "recall_filter", "records", "retrieval",

@@ -120,6 +120,7 @@ def delete_account(person: User) -> str:
     chat.delete_instructions_of(person.pk)
     prompt_library.delete_of_person(person.pk)
     chat.delete_receipts_of(person.pk)
+    chat.delete_digest_of(person.pk)
     delete_export_of(person)
     services.record_audit(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
     _anonymise(person)

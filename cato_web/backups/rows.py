@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -184,7 +184,7 @@ def _parse_row(model: type[Model], line: bytes, renamed: Mapping[str, str]) -> M
 
 
 def _encode(value: object) -> str:
-    if isinstance(value, date):
+    if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, bytes | memoryview):
         return base64.b64encode(value).decode()

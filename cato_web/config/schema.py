@@ -83,6 +83,17 @@ class Llm(Section):
     system_prompt_files: Annotated[list[FilePath], BeforeValidator(split_list)]
     base_prompt_file: FilePath | None
     override_base_prompt: bool
+    transcription_model: str | None
+    speech_model: str | None
+    speech_voice: str | None
+
+    @model_validator(mode="after")
+    def _require_voice(self) -> Llm:
+        if bool(self.speech_model) != bool(self.speech_voice):
+            raise ValueError(
+                "speech_model and speech_voice should both be set: answers are read aloud by a model with a voice"
+            )
+        return self
 
 
 class Hnsw(Section):

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat import access
+from chat.digests.scope import DigestScope
 from chat.llm import endpoint
 from chat.llm.endpoint import ModelEndpoint
 from chat.models import Attachment, Turn
@@ -31,7 +32,7 @@ class AnswerJob:
 
     `turn` has its thread with its space, its session and its author loaded, and is not changed: the row is written with
     the lease of `attempt`, so nobody else changes the parts that are used here. `audience` are the spaces that all
-    readers of the thread may read; the answer ends within three seconds after its author loses access.
+    readers of the thread may read, for a digest only the chosen ones; the answer ends within three seconds after its author loses access.
     `is_only_version`: it is known that no turn has the same parent.
     """
 
@@ -70,6 +71,8 @@ class AnswerJob:
 def build_job(turn: Turn, attachments: tuple[Attachment, ...], *, is_only_version: bool = False) -> AnswerJob:
     """Return the job of a turn (loaded as in `AnswerJob`) for which its author's access was just checked."""
     audience = memory.audience_space_ids(turn.thread.space)
+    if turn.digest_scope is not None:
+        audience = DigestScope.from_json(turn.digest_scope).limit(audience)
     return AnswerJob(turn, attachments, audience, endpoint.current(), is_only_version)
 
 

@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from chat.answers.job import AnswerJob
+from chat.digests.scope import DigestScope
 from chat.instructions.applying import AppliedInstruction, applicable, choose, prompt_text, read_applicable
 from chat.instructions.editing import can_be_detected, suggest
 from chat.llm.client import Message
@@ -91,6 +92,7 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
     turn = job.turn
     earlier = _earlier_turns(turn)
     history = _history_of(turn, earlier)
+    scope = None if turn.digest_scope is None else DigestScope.from_json(turn.digest_scope)
     can_instruct = job.endpoint is not None and can_be_detected(turn)
     search_results = memory.recall(
         [*(t.message for t in earlier), turn.message],
@@ -104,6 +106,8 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
         detect_correction=job.endpoint is not None and can_be_correction(turn, earlier),
         preferred=memory.preferred_space_id(turn.thread.space),
         get_last_visit=lambda: _last_visit(turn),
+        period=None if scope is None else scope.period,
+        except_thread=None if scope is None else turn.thread_id,
     )
     return TurnRecall(search_results, history)
 
@@ -273,12 +277,17 @@ def _budget(turn: Turn, *, standing: str = "", attached: str = "") -> int:
 def _last_visit(turn: Turn) -> datetime | None:
     """Return when the author of the turn wrote before they were away for some hours."""
     earlier = Turn.objects.filter(author_id=turn.author_id, created_at__lt=timezone.now() - _AWAY)
+    # Nobody was there for the message of a digest.
+    earlier = earlier.filter(digest_scope__isnull=True)
     return earlier.order_by("-created_at").values_list("created_at", flat=True).first()
 
 
 def _earlier_turns(turn: Turn) -> list[Turn]:
-    """Return the answered, not forgotten turns of the active branch before this one, oldest first."""
-    if turn.position == 0:
+    """Return the answered, not forgotten turns of the active branch before this one, oldest first.
+
+    A digest has none: those before it are digests of other periods.
+    """
+    if turn.position == 0 or turn.digest_scope is not None:
         return []
     exchange_id = Coalesce(OuterRef("exchange_id"), OuterRef("copied_exchange_id"))
     forgotten = Exchange.objects.filter(id=exchange_id).exclude(forgotten_at=None)

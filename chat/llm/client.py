@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
@@ -147,18 +147,29 @@ def without_images(messages: Sequence[Message]) -> list[Message]:
 
 async def list_models(endpoint: ModelEndpoint) -> list[str]:
     """Return the names of the endpoint's models. Raises ModelError."""
-    # Importing the package takes most of a second, which would block the event loop.
-    await asyncio.to_thread(import_module, "openai")
-    import openai
-
     try:
-        page = await _client(endpoint).models.list()
+        async with openai_client(endpoint) as openai:
+            page = await openai.models.list()
         names = [model.id for model in page.data]
-    except openai.OpenAIError as error:
-        raise _to_model_error(error, endpoint) from error
     except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise failures.no_models(endpoint.host) from error
     return sorted(name for name in names if isinstance(name, str) and len(name) <= _MAX_NAME_LENGTH)[:_MAX_MODELS]
+
+
+@asynccontextmanager
+async def openai_client(endpoint: ModelEndpoint, *, model: str = "") -> AsyncIterator[AsyncOpenAI]:
+    """Yield the client of the openai package, whose errors become ModelErrors; `model` is the one that is requested."""
+    # Importing the package takes most of a second, which would block the event loop.
+    await asyncio.to_thread(import_module, "openai")
+    import httpx2
+    import openai
+
+    try:
+        yield _client(endpoint)
+    except openai.OpenAIError as error:
+        raise _to_model_error(error, endpoint, model or endpoint.model) from error
+    except httpx2.HTTPError as error:  # while the body of a response is read
+        raise failures.connection_lost(has_begun=True) from error
 
 
 async def test_endpoint(endpoint: ModelEndpoint) -> str:
@@ -232,7 +243,7 @@ def _new_client(endpoint: ModelEndpoint) -> AsyncOpenAI:
     )
 
 
-def _to_model_error(error: openai.OpenAIError, endpoint: ModelEndpoint) -> ModelError:
+def _to_model_error(error: openai.OpenAIError, endpoint: ModelEndpoint, model: str) -> ModelError:
     import openai
 
     if isinstance(error, openai.APITimeoutError):
@@ -241,5 +252,5 @@ def _to_model_error(error: openai.OpenAIError, endpoint: ModelEndpoint) -> Model
         return failures.unreachable(endpoint.host)
     if isinstance(error, openai.APIStatusError):
         retry_after = error.response.headers.get("retry-after", "")
-        return failures.status_error(error.status_code, retry_after, host=endpoint.host, model=endpoint.model)
+        return failures.status_error(error.status_code, retry_after, host=endpoint.host, model=model)
     return failures.unreadable()

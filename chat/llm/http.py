@@ -21,9 +21,10 @@ from chat.llm.endpoint import ModelEndpoint
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
-    from httpx2 import AsyncClient, Response
+    from httpx2 import AsyncClient, Response, Timeout
 
 _CONNECT_TIMEOUT = 10.0  # seconds
+_SLOW_TIMEOUT = 300.0  # seconds
 # An idle connection is reused for less than the five seconds after which uvicorn and llama.cpp close theirs: a request sent
 # at that moment would be lost.
 _KEEP_ALIVE = 4.0  # seconds
@@ -99,6 +100,13 @@ async def close_session() -> None:
     session = _sessions.pop(asyncio.get_running_loop(), None)
     if session is not None:
         await session.close()
+
+
+def slow_timeout() -> Timeout:
+    """Return the timeout of a request whose response begins when all of its work is done."""
+    from httpx2 import Timeout
+
+    return Timeout(max(_SLOW_TIMEOUT, settings.CATO.llm.timeout_seconds), connect=_CONNECT_TIMEOUT)
 
 
 def new_http_client() -> AsyncClient:

@@ -75,6 +75,9 @@ class Turn(models.Model):
     )
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     client_key = models.UUIDField(help_text="idempotency key chosen by the page")
+    digest_scope = models.JSONField(
+        null=True, help_text="`DigestScope` as JSON: the period and spaces of which a digest tells"
+    )
     api_token_id = models.UUIDField(null=True, help_text="token of the API client that posted the turn")
     is_typed = models.BooleanField(
         default=False,

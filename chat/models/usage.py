@@ -22,6 +22,8 @@ class UsageDay(models.Model):
         ANSWER = "answer", _("Answers")
         TITLE = "title", _("Titles")
         EXTRACTION = "extraction", _("Knowledge")
+        DICTATION = "dictation", _("Dictation")
+        SPEECH = "speech", _("Reading aloud")
         BACKGROUND = "background", _("Background requests of apps")
 
     date = models.DateField()

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from chat.instructions.applying import AppliedInstruction, applied_to
+from chat.llm.audio import can_read_aloud
 from chat.mentions import find_mentions, mentioned_names
 from chat.models import Attachment, Thread, Turn, load_attachments
 from chat.rendering.blocks import GrowingAnswer, render_blocks
@@ -87,6 +88,7 @@ class TurnRow:
     regenerate_url: str
     fork_url: str
     save_prompt_url: str
+    speech_url: str
     branch: BranchRow | None
     stop_url: str
     memory_state: str
@@ -224,6 +226,7 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         regenerate_url=reverse("regenerate", args=url_args) if is_finished and has_text and not turn.can_retry else "",
         fork_url=reverse("fork_thread", args=url_args) if is_finished and has_text else "",
         save_prompt_url=reverse("saved_prompts", query={"from": turn.id}),
+        speech_url=reverse("speech", args=url_args) if is_finished and turn.answer and can_read_aloud() else "",
         branch=details.branch,
         stop_url=reverse("stop_turn", args=url_args),
         memory_state=state,

@@ -6,6 +6,7 @@ import uuid
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -53,7 +54,16 @@ def regenerate(
 
     `person_id` is the author of the turn or the owner of the thread. Raises ConflictError and UsageLimitError.
     """
-    return _add_sibling(turn, person_id, turn.author_id, turn.message, client_key, origin, written_at=turn.created_at)
+    return _add_sibling(
+        turn,
+        person_id,
+        turn.author_id,
+        turn.message,
+        client_key,
+        origin,
+        written_at=turn.created_at,
+        digest_scope=turn.digest_scope,
+    )
 
 
 @transaction.atomic
@@ -85,6 +95,7 @@ def _add_sibling(
     *,
     is_typed: bool = False,
     written_at: datetime | None = None,
+    digest_scope: dict[str, Any] | None = None,
 ) -> BranchSwitch:
     if not turn.message:
         raise ConflictError(_("This message was forgotten everywhere; its text is deleted."))
@@ -109,6 +120,7 @@ def _add_sibling(
         origin=origin,
         is_typed=is_typed,
         written_at=written_at,
+        digest_scope=digest_scope,
     )
     removed_ids, added_ids = _activate_branch(thread, sibling.id, person_id)
     return BranchSwitch(PostedTurn(sibling, is_new=True), removed_ids, added_ids)

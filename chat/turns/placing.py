@@ -100,6 +100,7 @@ def create_turn(
     origin: ApiOrigin | None,
     is_typed: bool = False,
     written_at: datetime | None = None,
+    digest_scope: dict[str, Any] | None = None,
 ) -> Turn:
     """Create a turn as the head of the thread, whose row is locked, and mark the thread as read for its author.
 
@@ -121,6 +122,7 @@ def create_turn(
         attempt=1,
         heartbeat_at=now,
         is_typed=is_typed,
+        digest_scope=digest_scope,
         **(asdict(origin) if origin else {}),
     )
     if written_at is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -125,13 +126,14 @@ def post_message(
     attachments: Sequence[uuid.UUID] = (),
     origin: ApiOrigin | None = None,
     is_typed: bool = False,
+    digest_scope: dict[str, Any] | None = None,
 ) -> PostedTurn:
     """Post a message to the thread; idempotent by `client_key`.
 
     Raises UsageLimitError, and InvalidMessageError, also if the queue is full.
 
     `is_typed`: the author typed the message on a page. It is queued while the thread is busy, or while its author has
-    `chat.concurrent_answers` answers in progress.
+    `chat.concurrent_answers` answers in progress. `digest_scope`: the message is a digest's, with this `DigestScope`.
     """
     message = validate_message(message)
     # Both rows were read when access was checked; here they are locked.
@@ -156,6 +158,7 @@ def post_message(
         attachments=claimed,
         origin=origin,
         is_typed=is_typed,
+        digest_scope=digest_scope,
     )
     return PostedTurn(
         turn,

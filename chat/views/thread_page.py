@@ -30,6 +30,7 @@ from chat.rows.thread import ThreadRow, thread_row
 from chat.rows.thread_tools import ThreadToolsRow, new_thread_tools_row, thread_tools_row
 from chat.rows.turns import TurnRow, turn_rows
 from chat.rows.usage import LimitRow, usage_notice
+from chat.rows.voice import voice_row
 from chat.usage.limits import has_limits
 from chat.views.recall_filter import parse_filter_of_new_thread
 from chat.views.tools import parse_server_ids
@@ -192,6 +193,7 @@ def thread_page(
         "commands": commands.for_roles(roles | everywhere),
         "visitors": _visitors(request, thread),
         "news": find_news(thread, turns, request.user.pk) if thread and later is None else None,
+        "voice": voice_row(),
         "places": [] if thread else space_choices(request.user.pk),
         "chosen_space": request.POST.get("space", request.GET.get("space", "")),
     }

@@ -12,10 +12,11 @@ from itertools import zip_longest
 from django.conf import settings
 
 from memory.errors import InvalidInputError
-from memory.exchanges import supersessions
+from memory.exchanges import feedback, supersessions
 from memory.filters import Filter
 from memory.retrieval import corrections, instruction_detection, prompt_context, what_happened
 from memory.retrieval.by_date import BY_DATE
+from memory.retrieval.dates import DateRange
 from memory.retrieval.gate import is_follow_up
 from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.search import SearchOptions, SearchResults, build_query, note_of, rank_query
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # Number of excerpts for a broad question.
 _MAX_EXCERPTS = 12
+# The same for a period that is told as a whole: shorter ones, so that a busy day has room.
+_MAX_EXCERPTS_OF_PERIOD = 30
 # The note if the configured strategy or reranker cannot be used.
 FAILED = "failed"
 # The note of a message that asks what happened in a period in which nothing was remembered; otherwise it is BY_DATE.
@@ -40,8 +43,9 @@ class RecallOptions(SearchOptions):
     """Options of a recall.
 
     `max_tokens` None stands for `context_max_tokens`. `detect_instruction` looks for a standing instruction in the newest
-    message, and `detect_correction` tells whether it corrects what was answered. Hits of the space `preferred` come first. `get_last_visit` returns when the person was here before, for a
-    message that asks what happened since.
+    message, and `detect_correction` tells whether it corrects what was answered. Hits of the space `preferred` come first.
+    `get_last_visit` returns when the person was here before, for a message that asks what happened since. With a `period`,
+    what happened in it is listed, whatever the messages are about, without what was said in the thread `except_thread`.
     """
 
     max_tokens: int | None = None
@@ -49,6 +53,8 @@ class RecallOptions(SearchOptions):
     detect_correction: bool = False
     preferred: uuid.UUID | None = None
     get_last_visit: Callable[[], datetime | None] = field(default=lambda: None)
+    period: DateRange | None = None
+    except_thread: uuid.UUID | None = None
 
 
 @dataclass(slots=True)
@@ -79,6 +85,8 @@ def recall(
     detect_correction: bool = False,
     preferred: uuid.UUID | None = None,
     get_last_visit: Callable[[], datetime | None] = lambda: None,
+    period: DateRange | None = None,
+    except_thread: uuid.UUID | None = None,
 ) -> SearchResults:
     """Return the hits for a conversation; `messages` are its last messages, newest last.
 
@@ -98,6 +106,8 @@ def recall(
         detect_correction=detect_correction,
         preferred=preferred,
         get_last_visit=get_last_visit,
+        period=period,
+        except_thread=except_thread,
     )
     outcome = _Outcome()
     try:
@@ -122,7 +132,7 @@ def _in_order(hits: Sequence[Hit], order: SubjectOrder, options: RecallOptions) 
         return tuple(order_by_subject(hits, order, {}))
     decisions = supersessions.decisions_of(options.person_id, [hit.exchange.id for hit in hits])
     limit = max(len(hits), settings.CATO.vector_store.context_results)
-    if decisions and options.filters is None:
+    if decisions and options.filters is None and options.period is None:
         hits = corrections.add_superseding(hits, decisions, spaces=options.spaces, exclude=options.exclude)
     return tuple(order_by_subject(hits[:limit], order, decisions))
 
@@ -145,7 +155,8 @@ def iter_recall(messages: Sequence[str], options: RecallOptions, outcome: _Outco
     postponed: list[Hit] = []
     for result in _interleave(texts, options, outcome):
         if outcome.subject_order is SubjectOrder.CHRONOLOGICAL:
-            budget.widen(max(conf.context_results, _MAX_EXCERPTS))
+            excerpts = _MAX_EXCERPTS if options.period is None else _MAX_EXCERPTS_OF_PERIOD
+            budget.widen(max(conf.context_results, excerpts))
         if budget.exceeds_share(result):
             postponed.append(result)
         elif budget.accept(result):
@@ -161,11 +172,16 @@ def _interleave(texts: list[str], options: RecallOptions, outcome: _Outcome) -> 
 
     A follow-up is also searched joined with the previous messages, and both lists alternate.
     """
+    if options.period is not None:
+        irrelevant = feedback.feedback_of(options.person_id).irrelevant if options.person_id else frozenset()
+        yield from _list_by_date(options.period, options.exclude | irrelevant, options, outcome)
+        return
     query = _build_turn_query(texts, options)
     _detect(texts[-1], query, options, outcome)
     hits = _preferred_first(_hits_above_gate(query, outcome), options.preferred)
     if what_happened.is_asked(query.traits):
-        yield from _list_by_date(query, options, outcome)
+        period = what_happened.period_asked(query.text, query.now, options.get_last_visit)
+        yield from _list_by_date(period, query.exclude, options, outcome)
         return
     if len(texts) == 1 or not is_follow_up(query.traits):
         yield from hits
@@ -192,9 +208,16 @@ def _detect(message: str, query: Query, options: RecallOptions, outcome: _Outcom
         outcome.get_is_correction = lambda: corrections.is_correction(sentences)
 
 
-def _list_by_date(query: Query, options: RecallOptions, outcome: _Outcome) -> list[Hit]:
-    period = what_happened.period_asked(query.text, query.now, options.get_last_visit)
-    hits = what_happened.hits_in(period, spaces=options.spaces, filters=options.filters, exclude=query.exclude)
+def _list_by_date(
+    period: DateRange, exclude: frozenset[uuid.UUID], options: RecallOptions, outcome: _Outcome
+) -> list[Hit]:
+    hits = what_happened.hits_in(
+        period,
+        spaces=options.spaces,
+        filters=options.filters,
+        exclude=exclude,
+        except_thread=options.except_thread,
+    )
     outcome.note = BY_DATE if hits else NOTHING_THEN
     outcome.subject_order = SubjectOrder.CHRONOLOGICAL
     return hits

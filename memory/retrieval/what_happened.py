@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory.filters import Filter
+from memory.models import Exchange
 from memory.retrieval.by_date import ids_by_date, listed_hits
 from memory.retrieval.dates import DateRange
 from memory.retrieval.periods import named_period
@@ -42,11 +43,34 @@ def period_asked(text: str, now: datetime, get_last_visit: Callable[[], datetime
     return named_period(text, local) or DateRange(get_last_visit() or local - _DEFAULT_PERIOD, local)
 
 
-def hits_in(period: DateRange, *, spaces: SpaceIds, filters: Filter | None, exclude: frozenset[uuid.UUID]) -> list[Hit]:
-    """Return what was remembered in the period as hits, the newest first; of a document or long note its beginning."""
-    rows = ids_by_date(spaces, filters).filter(timestamp__gte=period.start, timestamp__lt=period.end)
-    beginnings = rows.filter(Q(chunk_index=None) | Q(chunk_index=0)).exclude(pk__in=exclude)
+def hits_in(
+    period: DateRange,
+    *,
+    spaces: SpaceIds,
+    filters: Filter | None,
+    exclude: frozenset[uuid.UUID],
+    except_thread: uuid.UUID | None = None,
+) -> list[Hit]:
+    """Return what was remembered in the period as hits, the newest first; of a document or long note its beginning.
+
+    What was said in the thread `except_thread` is left out.
+    """
+    beginnings = _beginnings_in(period, spaces, filters, except_thread).exclude(pk__in=exclude)
     return [
         replace(hit, explanation=_("From the time that you asked about"))
         for hit in listed_hits(list(beginnings[:_MAX_LISTED]))
     ]
+
+
+def has_happened(period: DateRange, *, spaces: SpaceIds, except_thread: uuid.UUID | None = None) -> bool:
+    """Return whether `hits_in` finds anything, without reading it."""
+    return _beginnings_in(period, spaces, None, except_thread).exists()
+
+
+def _beginnings_in(
+    period: DateRange, spaces: SpaceIds, filters: Filter | None, except_thread: uuid.UUID | None
+) -> QuerySet[Exchange, uuid.UUID]:
+    rows = ids_by_date(spaces, filters).filter(timestamp__gte=period.start, timestamp__lt=period.end)
+    if except_thread is not None:
+        rows = rows.exclude(thread_id=except_thread)
+    return rows.filter(Q(chunk_index=None) | Q(chunk_index=0))

@@ -58,6 +58,11 @@ def format_datetime(at: datetime) -> str:
     return f"{formats.date_format(at, 'STAMP_FORMAT')} UTC"
 
 
+def format_moment(at: datetime) -> str:
+    """Return a time such as 22 Nov 14:40, as clocks show it in the time zone of `at`."""
+    return formats.date_format(at, "STAMP_FORMAT")
+
+
 def format_remaining(seconds: float | None) -> str:
     """Return the remaining time in words, rounded up; "" if it is unknown."""
     if seconds is None:

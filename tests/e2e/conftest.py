@@ -37,7 +37,7 @@ def driver() -> Iterator[Playwright]:
 @pytest.fixture(scope="session")
 def chromium(driver: Playwright) -> Iterator[Browser]:
     """Start the browser of this machine."""
-    browser = driver.chromium.launch(executable_path=_find_browser(*NAMES), headless=True, args=FLAGS)
+    browser = driver.chromium.launch(executable_path=find_browser(*NAMES), headless=True, args=FLAGS)
     yield browser
     browser.close()
 
@@ -45,7 +45,7 @@ def chromium(driver: Playwright) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def firefox(driver: Playwright) -> Iterator[Browser]:
     """Start the Firefox of this machine, which is driven by WebDriver BiDi."""
-    path = _find_browser("firefox-esr", "firefox")
+    path = find_browser("firefox-esr", "firefox")
     browser = driver.firefox.launch(channel="moz-firefox", executable_path=path, headless=True)
     yield browser
     browser.close()
@@ -54,13 +54,13 @@ def firefox(driver: Playwright) -> Iterator[Browser]:
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator[Visit]:
     """Open a page in a new browser context: `visit(person, path)`, or `visit(None, address)` signed out."""
-    yield from _open_pages(chromium)
+    yield from open_pages(chromium)
 
 
 @pytest.fixture
 def visit_firefox(firefox: Browser) -> Iterator[Visit]:
     """Open a page in a new context of Firefox, as `visit` does."""
-    yield from _open_pages(firefox)
+    yield from open_pages(firefox)
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +110,7 @@ def row_count(cato: Cato, table: str) -> int:
     return int(cato.sql(f"SELECT count(*) FROM {table}")[0][0])
 
 
-def _find_browser(*names: str) -> str:
+def find_browser(*names: str) -> str:
     """Return the path of the first program that is installed; without one, skip the test, or fail it in CI."""
     if found := next(filter(None, map(shutil.which, names)), None):
         return found
@@ -120,7 +120,7 @@ def _find_browser(*names: str) -> str:
     pytest.skip(f"{missing}.")
 
 
-def _open_pages(browser: Browser) -> Iterator[Visit]:
+def open_pages(browser: Browser) -> Iterator[Visit]:
     contexts = []
     errors: list[str] = []
 

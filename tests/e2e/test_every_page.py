@@ -21,6 +21,7 @@ MEMBER_PAGES = [
     "/knowledge",
     "/knowledge/extraction",
     "/settings/usage",
+    "/settings/digest",
     "/settings/password",
     "/settings/export",
     "/settings/leave",

@@ -16,7 +16,8 @@ from tests.fake_endpoint import FakeEndpoint
 from tests.server import wait_for
 
 PAGES = [
-    "/", "/search?q=Leiter", "/documents", "/threads", "/import", "/stats", "/settings", "/settings/password",
+    "/", "/search?q=Leiter", "/documents", "/threads", "/import", "/stats", "/settings", "/settings/digest",
+    "/settings/password",
     "/instructions", "/prompts", "/settings/leave", "/settings/model", "/admin/people", "/admin/groups", "/admin/exchanges", "/admin/jobs",
 ]  # fmt: skip
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

@@ -7,7 +7,7 @@ import numpy as np
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
 from cato_web.webhooks.registration import list_webhooks
-from chat.models import ImportJob, Instruction, Receipt, SavedPrompt, Turn, UsageDay
+from chat.models import Digest, ImportJob, Instruction, Receipt, SavedPrompt, Turn, UsageDay
 from memory import api as memory
 from memory.api import (
     Document,
@@ -23,14 +23,23 @@ from memory.api import (
 
 
 def account(person: User) -> dict[str, object]:
-    """Return the account with its login sessions, identities, API tokens and webhooks."""
+    """Return the account with its login sessions, identities, API tokens, webhooks and digest."""
     names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
     active_sessions = login_sessions.active_sessions(person).values("browser", "since", "last_seen_at")
     identities = person.identities.order_by("id").values("issuer", "subject", "since")
     tokens = person.api_tokens.values("name", "scopes", "prefix", "created_at", "used_at", "expires_at")
     webhooks = list_webhooks(person).values("address", "kinds", "created_at", "delivered_at")
+    digest = Digest.objects.filter(person=person).values(
+        "state", "at", "time_zone", "weekday", "space_ids", "due_at", "posted_at"
+    )
     fields = {name: getattr(person, name) for name in (*names, "is_notified", "detects_instructions", "shows_presence")}
-    lists = {"login_sessions": active_sessions, "identities": identities, "tokens": tokens, "webhooks": webhooks}
+    lists = {
+        "login_sessions": active_sessions,
+        "identities": identities,
+        "tokens": tokens,
+        "webhooks": webhooks,
+        "digest": digest,
+    }
     return fields | {name: list(rows) for name, rows in lists.items()}
 
 
