@@ -16,7 +16,7 @@ STATIC = Path(__file__).parents[1] / "static"
 UNBUNDLED = {
     "js/boot.js", "js/notifications.js", "js/notification-settings.js", "js/bulk-select.js", "js/table-controls.js",
     "js/key-hints.js", "js/saved-page.js", "js/source-sheet.js", "js/single-keys.js",
-    "js/passkeys.js", "js/recovery-codes.js",
+    "js/passkeys.js", "js/recovery-codes.js", "css/web-search.css",
 }  # fmt: skip
 
 
