@@ -57,11 +57,10 @@ def switch(page: Page) -> Locator:
     return page.get_by_role("switch", name="Search the web")
 
 
-def margin(page: Page) -> str:
-    """Return the HTML of the sources and of the line about the search, without what a visit changes."""
-    last = turn(page)
-    parts = [last.locator(selector).inner_html() for selector in (".recall__panel", ".searches", ".answer__blocks")]
-    return re.sub(r"\s+", " ", "".join(parts))
+def margin(page: Page) -> list[str]:
+    """Return the HTML of the sources, of the line about the search and of the answer."""
+    parts = turn(page).locator(".recall__panel > summary, .recall__list, .searches, .answer__blocks").all()
+    return [re.sub(r"\s*(<|>)\s*", r"\1", part.inner_html()) for part in parts]
 
 
 def test_the_web_is_searched_cited_shown_again_and_forgotten(visit, alice, endpoint, searxng, site, cato):
