@@ -8,6 +8,7 @@ ChatError
 │   └── ThreadBusyError
 ├── UsageLimitError
 ├── ToolServerError
+├── WebSearchError
 └── ModelError
     └── KeyRefusedError
 """
@@ -60,6 +61,10 @@ class UsageLimitError(ChatError):
 
 class ToolServerError(ChatError):
     """A tool server or the receiver of a webhook cannot be reached, or its answer cannot be used."""
+
+
+class WebSearchError(ChatError):
+    """The web could not be searched; the message is a reason, after a colon."""
 
 
 class ModelError(ChatError):

@@ -23,6 +23,7 @@ from chat.llm.prompts import data_url
 from chat.models import Thread, Turn
 from chat.rendering.blocks import render_blocks
 from chat.rows.recall import RecallItemRow, recalled_rows, thread_titles_of_recalled
+from chat.web_search.records import WebSearch, WebSource
 from memory import api as memory
 from memory.api import SpaceIds, batched
 
@@ -78,6 +79,17 @@ class ExportedTurn:
         """A line of text for each recalled exchange."""
         return [_recalled_line(item) for item in self.recalled]
 
+    @property
+    def web_sources(self) -> tuple[WebSource, ...]:
+        """The pages that were found on the web; like recalled exchanges, they are named and not quoted."""
+        search = WebSearch.of(self.turn)
+        return search.sources if search else ()
+
+    @property
+    def web_lines(self) -> list[str]:
+        """A line of text for each page that was found on the web."""
+        return [_web_line(source) for source in self.web_sources]
+
 
 def to_markdown(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | None = None) -> Iterator[str]:
     """Yield the thread as Markdown: messages quoted, answers unchanged, times in UTC.
@@ -98,6 +110,8 @@ def to_markdown(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | Non
             yield f"\n*{exported.note}.*\n"
         if exported.recalled:
             yield "\n" + _("Recalled:") + "\n\n" + "".join(f"- {line}\n" for line in exported.recalled_lines)
+        if exported.web_lines:
+            yield "\n" + _("Found on the web:") + "\n\n" + "".join(f"- {line}\n" for line in exported.web_lines)
 
 
 def to_json(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | None = None) -> Iterator[str]:
@@ -106,8 +120,9 @@ def to_json(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | None = 
     Its keys: `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, instructions
     of a client) and `turns`, in order: id, parent_id (of the turn before it), is_on_active_branch, author (name), said_at,
     message, pictures and files (names), answer, answered_at (null without an answer), model, state, is_dummy,
-    is_forgotten, and `recalled`: number, exchange_id, and either who, said_at and place, or is_forgotten if it was
-    forgotten or is not readable. Times are ISO 8601 in UTC.
+    is_forgotten, `recalled`: number, exchange_id, and either who, said_at and place, or is_forgotten if it was
+    forgotten or is not readable, and `web_sources`: number, title, address and published ("" if unknown). Times are ISO
+    8601 in UTC.
     """
     about = {
         "id": str(thread.id),
@@ -167,6 +182,7 @@ def _turn_fields(exported: ExportedTurn) -> dict[str, object]:
         "is_dummy": turn.is_dummy,
         "is_forgotten": exported.is_forgotten,
         "recalled": [_recalled_fields(item) for item in exported.recalled],
+        "web_sources": [_web_fields(source) for source in exported.web_sources],
     }
 
 
@@ -183,6 +199,19 @@ def _recalled_line(item: RecallItemRow) -> str:
     return _one_line(
         ", ".join(filter(None, (f"[{item.number}] {item.author_name}", _to_the_second(item.created_at), item.location)))
     )
+
+
+def _web_fields(source: WebSource) -> dict[str, object]:
+    return {
+        "number": source.number,
+        "title": source.title,
+        "address": source.address,
+        "published": source.published,
+    }
+
+
+def _web_line(source: WebSource) -> str:
+    return _one_line(", ".join(filter(None, (f"[{source.number}] {source.title}", source.published, source.address))))
 
 
 def _iso(moment: datetime) -> str:

@@ -61,6 +61,7 @@ urlpatterns = [
     path("t/<uuid:thread_id>/model", model_picker.thread_model, name="thread_model"),
     path("model", model_picker.new_thread_model, name="new_thread_model"),
     path("t/<uuid:thread_id>/tools", tools.thread_tools, name="thread_tools"),
+    path("t/<uuid:thread_id>/web-search", threads.switch_web_search, name="switch_web_search"),
     path("tools", tools.new_thread_tools, name="new_thread_tools"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/tools/<uuid:use_id>", tools.decide_tool_use, name="decide_tool_use"),
     path("settings/tools", tool_settings.tool_servers, name="tool_servers"),

@@ -4,7 +4,7 @@ from memory import jobs, signals
 from memory.administration.filters import DATE_INPUT
 from memory.administration.operations import enqueue_retention_if_due
 from memory.administration.reveals import end_all_reveals, list_reveals
-from memory.documents.attached import MAX_EXTRACTED_CHARACTERS, extract_text
+from memory.documents.attached import MAX_EXTRACTED_CHARACTERS, extract_page_text, extract_text
 from memory.documents.deletion import (
     cleanup_documents,
     delete_old_versions,
@@ -155,13 +155,14 @@ from memory.models import (
     Support,
 )
 from memory.retrieval import get_strategy, strategy_names
-from memory.retrieval.attached_context import build_attached_context
+from memory.retrieval.attached_context import build_attached_context, choose_passages
 from memory.retrieval.by_date import BY_DATE, ids_by_date, listed_hits
 from memory.retrieval.corrections import SUPERSESSION
 from memory.retrieval.dates import DateRange, day_called, parse_date_range
 from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction, are_instructions
 from memory.retrieval.neutralising import neutralise, neutralise_line
+from memory.retrieval.passages import group_adjacent
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
 from memory.retrieval.recall import recall
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter
@@ -187,6 +188,7 @@ from memory.retrieval.tuning.calibration import (
 from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, Rephraser, evaluate
 from memory.retrieval.tuning.sampling import MAX_SAMPLE
 from memory.retrieval.types import ExchangeView, Hit
+from memory.retrieval.web_context import WebPassage, build_web_context
 from memory.retrieval.what_happened import has_happened
 from memory.spaces.access import (
     SpaceIds,
@@ -266,7 +268,13 @@ from memory.utils.formatting import (
     format_remaining,
     format_similarity,
 )
-from memory.utils.rate_limits import count_api_request, count_message, count_search, is_within_limit
+from memory.utils.rate_limits import (
+    count_api_request,
+    count_message,
+    count_search,
+    count_web_search,
+    is_within_limit,
+)
 from memory.utils.remaining_time import estimate_remaining
 from memory.utils.stored_files import delete_after_commit, delete_file_on_rollback, delete_orphaned_files
 from memory.views.administration.shared import space_label

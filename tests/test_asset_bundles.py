@@ -19,9 +19,9 @@ UNBUNDLED = {
     "js/boot.js", "js/notifications.js", "js/notification-settings.js", "js/bulk-select.js", "js/table-controls.js",
     "js/key-hints.js", "js/saved-page.js", "js/source-sheet.js", "js/single-keys.js",
     "js/passkeys.js", "js/recovery-codes.js", "js/own-time-zone.js",
-    # Loaded where an administrator has set a model for them.
+    # Loaded where an administrator has set a model, or an address, for them.
     "js/recorder.js", "js/dictation.js", "js/dictation-keys.js", "js/read-aloud.js",
-    "css/voice.css",
+    "css/voice.css", "css/web-search.css",
 }  # fmt: skip
 
 

@@ -87,6 +87,7 @@ def test_json_is_one_object_of_the_documented_fields(exported_thread, person):
         "is_dummy": False,
         "is_forgotten": False,
         "recalled": [],
+        "web_sources": [],
     }
 
 

@@ -116,6 +116,7 @@ ROUTES: dict[str, RouteAccess] = {
     "thread_model": RouteAccess(methods=("get", "post"), names=("thread_id",), data={"model": "fake"}),
     "new_thread_model": RouteAccess(methods=("get", "post")),
     "thread_tools": RouteAccess(methods=("get", "post"), names=("thread_id",)),
+    "switch_web_search": RouteAccess(methods=("post",), names=("thread_id",)),
     "new_thread_tools": RouteAccess(methods=("get", "post")),
     "decide_tool_use": RouteAccess(methods=POST, names=("thread_id", "turn_id"), data={"decision": "allow"}),
     "tool_servers": RouteAccess("administrator", ("get", "post")),

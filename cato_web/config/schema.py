@@ -219,6 +219,14 @@ class Tools(Section):
     commands: list[ToolCommand]
 
 
+class WebSearch(Section):
+    """Searches of the web for messages, with a SearXNG; off without its address."""
+
+    searxng_url: WebUrl | None
+    searches_per_hour: Count
+    internal_hosts: Annotated[list[str], BeforeValidator(split_list)]
+
+
 class Logging(Section):
     """Level and format of the log."""
 
@@ -308,6 +316,7 @@ class Config(Section):
     ldap: Ldap
     api: Api
     tools: Tools
+    web_search: WebSearch
     logging: Logging
     locations: Annotated[dict[str, FilePath], BeforeValidator(split_pairs)]
     database_url: Annotated[Annotated[str, url_with_scheme("postgresql", "postgres")] | None, NO_REPR]

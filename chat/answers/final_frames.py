@@ -24,9 +24,10 @@ def finished_frames(
     """Return the frames with the last blocks and reasoning of the answer, and with the footer and the recall of its turn."""
     turn, prepared = completed.turn, stream.prepared
     turn.memory_searches, turn.tool_uses = stream.memory_searches, stream.tool_uses
+    turn.web_search = prepared.web_search.as_json() if prepared and prepared.web_search else {}
     items = recalled_rows(prepared.recalled, prepared.titles) if prepared and stream.memory_searches else []
     successors = stream.successors = queue.find_successors(turn.thread_id, turn.author_id)
-    running = successors.running
+    running, citations = successors.running, stream.citations
     return frames.answer_finished(
         turn,
         _known_details(stream.job, completed),
@@ -34,7 +35,7 @@ def finished_frames(
         has_blocks=stream.has_blocks,
         last_blocks=blocks,
         last_reasoning=reasoning,
-        summary=summary_row(turn, stream.citations, stream.cited) if stream.recalled_ids and stream.citations else None,
+        summary=summary_row(turn, citations, stream.cited) if citations and citations.sources else None,
         searches=memory_searches_row(turn, items, stream.cited),
         documents=_stored_documents(stream.job, completed),
     )

@@ -141,7 +141,7 @@ class MemorySearches:
 
     @property
     def _next_number(self) -> int:
-        return 1 + max((passage.number for passage in self.prepared.recalled), default=0)
+        return 1 + max(self.prepared.citations.sources, default=0)
 
     async def _save(self, search: _Search | None = None, new: Sequence[Hit] = ()) -> list[Hit]:
         """Save the searches, with what one of them found, and show them; return the hits that are still findable."""
@@ -174,7 +174,7 @@ class MemorySearches:
             search.numbers += [passage.number for passage in passages]
             titles = self.prepared.titles | thread_titles(hit.exchange for hit in kept)
             recalled = (*self.prepared.recalled, *passages)
-            citations = citations_of(turn.id, recalled, titles)
+            citations = citations_of(turn.id, recalled, titles, self.prepared.web_search)
             self.prepared = replace(self.prepared, recalled=recalled, titles=titles, citations=citations)
         self._stream.memory_searches = [each.as_json() for each in self._searches]
         leased.update(memory_searches=self._stream.memory_searches, revision=revision)

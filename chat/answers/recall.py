@@ -26,6 +26,7 @@ from chat.rows.sources import citations_of
 from chat.rows.thread_titles import session_title
 from chat.rows.turns import TurnDetails
 from chat.turns.corrections import can_be_correction
+from chat.web_search.records import WebSearch
 from memory import api as memory
 from memory.api import (
     Exchange,
@@ -34,12 +35,16 @@ from memory.api import (
     RecallFilter,
     SearchResults,
     SpaceIds,
+    WebPassage,
     build_attached_context,
     build_prompt_context,
+    build_web_context,
+    group_adjacent,
 )
 
 _MAX_TURNS = 500
 _AWAY = timedelta(hours=4)
+_MAX_WEB_TOKENS = 2_000  # of what is quoted of the web; in a small context an eighth of it
 # Instead of the number of a session, for the rows of instructions among those of exchanges.
 _INSTRUCTION = -1
 
@@ -58,8 +63,8 @@ class PreparedAnswer:
 
     `titles` are those of the threads of what was recalled, as `thread_titles` returns them. `instructions` are those in
     the prompt; `has_instruction`: the message was detected as one itself; `is_correction`: it was detected as a correction of
-    the answer before it. `history_ids` are the exchanges of the history
-    in the prompt.
+    the answer before it. `history_ids` are the exchanges of the history in the prompt. `web_search` is what was found on the
+    web, None if it was not searched.
     """
 
     messages: list[Message]
@@ -72,6 +77,7 @@ class PreparedAnswer:
     has_instruction: bool = False
     is_correction: bool = False
     history_ids: frozenset[uuid.UUID] = frozenset()
+    web_search: WebSearch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,9 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
     return TurnRecall(search_results, history)
 
 
-def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> PreparedAnswer | None:
+def prepare_answer(
+    job: AnswerJob, recalled: TurnRecall, recall_ms: int, web_search: WebSearch | None = None
+) -> PreparedAnswer | None:
     """Save the recalled exchanges and build the prompt; return None if the lease of the turn is lost.
 
     What was forgotten, hidden or moved since the recall is left out. Without an endpoint the answer is a placeholder,
@@ -120,12 +128,17 @@ def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> Prep
     """
     history = recalled.history or _history_of(job.turn, _earlier_turns(job.turn))
     # Choosing passages of long files takes a while, so it is done before the transaction.
-    return _prepare(job, recalled.search_results, recall_ms, history, _attached_context(job, history))
+    return _prepare(job, recalled.search_results, recall_ms, history, _attached_context(job, history), web_search)
 
 
 @transaction.atomic
 def _prepare(
-    job: AnswerJob, results: SearchResults, recall_ms: int, history: PromptHistory, attached_context: str
+    job: AnswerJob,
+    results: SearchResults,
+    recall_ms: int,
+    history: PromptHistory,
+    attached_context: str,
+    web_search: WebSearch | None,
 ) -> PreparedAnswer | None:
     turn = job.turn
     revision = turn.revision + 1
@@ -134,6 +147,9 @@ def _prepare(
     has_instruction = turn.has_instruction
     if results.instruction is not None and suggest(turn, results.instruction):
         has_instruction = True
+    hits = tuple(hit for hit in results.results if hit.exchange.id in check.findable_ids)
+    if web_search is not None:
+        web_search = web_search.numbered(1 + len(group_adjacent(hits)))
     updated = Turn.objects.filter(id=turn.id, attempt=job.attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
         revision=revision,
@@ -143,6 +159,7 @@ def _prepare(
         is_dummy=job.endpoint is None,
         memory_searches=[],
         tool_uses=[],
+        web_search=web_search.as_json() if web_search else {},
         applied_instructions=[str(row.id) for row in check.instructions],
         has_instruction=has_instruction,
         is_correction=results.is_correction,
@@ -155,9 +172,9 @@ def _prepare(
         history = history.without(check.forgotten_ids)
         attached_context = _attached_context(job, history)
     standing = prompt_text(check.instructions)
-    if standing or attached_context:
-        history = _fit(turn, history, standing, attached_context)
-    hits = tuple(hit for hit in results.results if hit.exchange.id in check.findable_ids)
+    web_context = _web_context(web_search)
+    if standing or attached_context or web_context:
+        history = _fit(turn, history, standing, "\n".join(filter(None, (attached_context, web_context))))
     passages = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
     conf = settings.CATO.vector_store
     prompt_context = build_prompt_context(hits, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
@@ -165,6 +182,7 @@ def _prepare(
         build_prompt(
             history=history,
             prompt_context=prompt_context,
+            web_context=web_context,
             turn=turn,
             attachments=job.attachments,
             attached_context=attached_context,
@@ -172,7 +190,7 @@ def _prepare(
             partial_answer=turn.answer,
         ),
         revision,
-        citations_of(turn.id, passages, check.titles, is_quoted=bool(prompt_context)),
+        citations_of(turn.id, passages, check.titles, web_search, is_quoted=bool(prompt_context or web_context)),
         results.note,
         tuple(passages),
         check.titles,
@@ -180,6 +198,7 @@ def _prepare(
         has_instruction,
         results.is_correction,
         history.exchange_ids,
+        web_search,
     )
 
 
@@ -188,6 +207,7 @@ def prepared_turn(job: AnswerJob, prepared: PreparedAnswer) -> tuple[Turn, TurnD
     turn = copy(job.turn)
     turn.state, turn.revision, turn.recall_note = Turn.State.ANSWERING, prepared.revision, prepared.note
     turn.memory_searches, turn.tool_uses = [], []
+    turn.web_search = prepared.web_search.as_json() if prepared.web_search else {}
     turn.applied_instructions = [str(row.id) for row in prepared.instructions]
     turn.has_instruction, turn.is_correction = prepared.has_instruction, prepared.is_correction
     instructions = {str(row.id): row for row in prepared.instructions}
@@ -257,8 +277,19 @@ def _attached_context(job: AnswerJob, history: PromptHistory) -> str:
     )
 
 
+def _web_context(web_search: WebSearch | None) -> str:
+    """Return what is quoted of the web."""
+    if web_search is None:
+        return ""
+    passages = [
+        WebPassage(source.number, source.title, source.address, source.published[:10], source.text)
+        for source in web_search.sources
+    ]
+    return build_web_context(passages, max_tokens=min(_MAX_WEB_TOKENS, settings.CATO.llm.context_tokens // 8))
+
+
 def _fit(turn: Turn, history: PromptHistory, standing: str, attached: str) -> PromptHistory:
-    """Return the history without the oldest turns that no longer fit beside standing instructions and attached files."""
+    """Return the history without the oldest turns that no longer fit beside standing instructions and `attached` texts."""
     return fit_history(list(history.turns), max_tokens=_budget(turn, standing=standing, attached=attached))
 
 

@@ -25,6 +25,7 @@ from chat.answers.recall_pool import RecallSkippedError, recall_pool
 from chat.answers.rounds import receive_answer
 from chat.answers.stream import AnswerStream
 from chat.answers.title_request import write_title
+from chat.answers.web_search import search_for_turn
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_render_thread
 from chat.llm import client, failures
@@ -222,16 +223,8 @@ async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
 
 
 async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> PreparedAnswer | None:
-    deadline = asked_at + settings.CATO.vector_store.retrieval_timeout
-    job = stream.job
-    try:
-        recalled = await recall_pool().run(job.turn.author_id, deadline, lambda: recall.recall_for_turn(job))
-    except RecallSkippedError:
-        recalled = TurnRecall(SearchResults(note=Turn.RECALL_SKIPPED))
-    elapsed = time.monotonic() - asked_at
-    search_results = recalled.search_results
-    metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
-    prepared = await run_in_db_thread(recall.prepare_answer, job, recalled, round(1000 * elapsed))
+    (recalled, elapsed), web_search = await asyncio.gather(_recall(stream.job, asked_at), search_for_turn(stream))
+    prepared = await run_in_db_thread(recall.prepare_answer, stream.job, recalled, round(1000 * elapsed), web_search)
     if prepared is None:
         return None
     stream.start(prepared)
@@ -239,6 +232,19 @@ async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> Prepared
     if hub.is_needed(stream.job.thread_id):
         await publish_frame(await run_in_render_thread(_started_frame, stream.job, prepared))
     return prepared
+
+
+async def _recall(job: AnswerJob, asked_at: float) -> tuple[TurnRecall, float]:
+    """Return what is recalled in time, and how many seconds it took."""
+    deadline = asked_at + settings.CATO.vector_store.retrieval_timeout
+    try:
+        recalled = await recall_pool().run(job.turn.author_id, deadline, lambda: recall.recall_for_turn(job))
+    except RecallSkippedError:
+        recalled = TurnRecall(SearchResults(note=Turn.RECALL_SKIPPED))
+    elapsed = time.monotonic() - asked_at
+    search_results = recalled.search_results
+    metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
+    return recalled, elapsed
 
 
 def _started_frame(job: AnswerJob, prepared: PreparedAnswer) -> Frame:

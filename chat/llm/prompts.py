@@ -91,16 +91,17 @@ def build_prompt(
     prompt_context: str,
     turn: Turn,
     attachments: Iterable[Attachment],
+    web_context: str = "",
     attached_context: str = "",
     standing: str = "",
     partial_answer: str = "",
 ) -> list[Message]:
     """Return the messages for the endpoint.
 
-    `attached_context` are the texts of attached files; `standing` are the standing instructions; `partial_answer` is the
+    `web_context` is what is quoted of the web, `attached_context` are the texts of attached files; `standing` are the standing instructions; `partial_answer` is the
     text of an answer to be resumed.
     """
-    new = "\n\n---\n\n".join(filter(None, (prompt_context, attached_context, turn.message)))
+    new = "\n\n---\n\n".join(filter(None, (prompt_context, web_context, attached_context, turn.message)))
     messages: list[Message] = [
         {"role": "system", "content": system_prompt(turn.thread.instructions, standing=standing)},
         *_history_messages(history),

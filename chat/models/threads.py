@@ -34,6 +34,7 @@ class Thread(models.Model):
     tool_server_ids = models.JSONField(
         default=list, help_text="tool servers whose tools the model may call in this thread"
     )
+    has_web_search = models.BooleanField(default=False, help_text="the web is searched for its messages")
     opening_hash = models.CharField(
         max_length=64,
         blank=True,

@@ -113,6 +113,10 @@ class Turn(models.Model):
     memory_searches = models.JSONField(
         default=list, help_text="searches of memory that the model made while it answered, in their order"
     )
+    web_search = models.JSONField(
+        default=dict,
+        help_text="`WebSearch` as JSON: what was found on the web for its message; shown, never remembered",
+    )
     tool_uses = models.JSONField(
         default=list, help_text="`ToolUse` as JSON: calls of tool servers' tools while it was answered, in their order"
     )

@@ -33,12 +33,13 @@ _LINKED = re.compile(r'<a class="citation[^"]*" data-source="(\d+)"')
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A recalled passage as the source of an answer.
+    """A recalled passage, or a page of the web, as the source of an answer.
 
-    `name` is that of its document, thread or author, and `at` its date; "" and None if it is not readable.
+    `item_id` is the id of the passage's exchange or `WebSource.item_id`. `name` is that of its document, thread, author or
+    page, and `at` its date; "" and None if it is not readable.
     """
 
-    exchange_id: uuid.UUID
+    item_id: uuid.UUID | str
     name: str
     at: datetime | None
     is_forgotten: bool = False
@@ -46,7 +47,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Citations:
-    """The recalled passages of a turn by their numbers; `is_quoted`: they are in the prompt, so the answer can cite them."""
+    """The sources of a turn by their numbers; `is_quoted`: they are in the prompt, so the answer can cite them."""
 
     turn_id: uuid.UUID
     sources: Mapping[int, Source] = field(default_factory=dict)
@@ -66,16 +67,16 @@ class Citations:
         if superseded_at is not None:
             classes = "citation citation--superseded"
             label = _("Source %(number)s, superseded %(date)s") % {"number": number, "date": _day(superseded_at)}
-        target = item_dom_id(self.turn_id, source.exchange_id)
+        target = item_dom_id(self.turn_id, source.item_id)
         return (
             f'<a class="{classes}" data-source="{number}" href="#{target}" aria-label="{escape(label)}" '
             f'aria-expanded="false" aria-controls="{target}">{number}</a>'
         )
 
 
-def item_dom_id(turn_id: uuid.UUID, exchange_id: uuid.UUID) -> str:
-    """Return the id of a recalled passage on the page of its turn."""
-    return f"turn-{turn_id}-r{exchange_id}"
+def item_dom_id(turn_id: uuid.UUID, item_id: uuid.UUID | str) -> str:
+    """Return the id of a source on the page of its turn."""
+    return f"turn-{turn_id}-r{item_id}"
 
 
 def _day(at: datetime) -> str:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import ClassVar
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -65,6 +66,9 @@ class RecallItemRow:
     `statement` is what the text belongs to if it is one, and `statement_text` says what is known of one that was searched.
     `rank` is the item's place by similarity among the `ranked` recalled ones that have one, 0 if it is the only one.
     """
+
+    # Only an item of the web has one, by which templates tell them apart.
+    address: ClassVar[str] = ""
 
     number: int
     exchange_id: uuid.UUID
@@ -164,7 +168,7 @@ def item_row(
         message_excerpt=excerpt(exchange.user_message) if exchange else "",
         answer_excerpt=excerpt(exchange.assistant_message) if exchange else "",
         text=strip_inline_markdown(text[:MAX_TEXT]),
-        is_long=sum(1 + len(line) // _CHARS_IN_LINE for line in text[:MAX_TEXT].splitlines()) > _UNFOLDED_LINES,
+        is_long=is_folded(text[:MAX_TEXT]),
         author_name=exchange.owner_name if exchange else "",
         created_at=exchange.timestamp if exchange else None,
         location=_location(exchange, titles),
@@ -182,6 +186,11 @@ def item_row(
         ranked=ranked,
         statement_text=statement_text(statement) if statement else "",
     )
+
+
+def is_folded(text: str) -> bool:
+    """Return whether a panel folds a text of this length."""
+    return sum(1 + len(line) // _CHARS_IN_LINE for line in text.splitlines()) > _UNFOLDED_LINES
 
 
 def recalled_rows(passages: Sequence[RecalledPassage], titles: Mapping[uuid.UUID, str]) -> list[RecallItemRow]:

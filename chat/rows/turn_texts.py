@@ -8,6 +8,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from chat.llm.failures import cut_off_note
 from chat.models import Turn
+from chat.web_search.records import searches_web
 from memory.api import format_number
 
 THINKING = gettext_noop("Thinking…")
@@ -32,7 +33,7 @@ def phase_text(turn: Turn) -> str:
     if turn.state == Turn.State.QUEUED:
         return _queue_text(turn)
     if turn.state == Turn.State.RECALLING:
-        return _("Recalling…")
+        return _("Recalling and searching the web…") if searches_web(turn) else _("Recalling…")
     if turn.answer:
         return ""
     texts = {"answering": THINKING, "waiting": _WAITING}

@@ -27,6 +27,8 @@ from chat.rows.receipts import ReceiptRow
 from chat.rows.sources import RecallPanelRow, citations_of, panel_row, summary_row
 from chat.rows.tool_uses import ToolQuestionRow, ToolUseRow, tool_question_rows, tool_use_rows
 from chat.rows.turn_texts import end_note, memory_text, phase_text, tools_note
+from chat.rows.web_search import WebSearchRow, web_search_row, with_web_sources
+from chat.web_search.records import WebSearch
 from memory import api as memory
 from memory.api import DocumentProgress, MemoryState, RecalledPassage
 
@@ -105,6 +107,7 @@ class TurnRow:
     offer_url: str
     correction_url: str = ""
     searches: MemorySearchesRow | None = None
+    web_search: WebSearchRow | None = None
     tool_uses: Sequence[ToolUseRow] = ()
     tool_questions: Sequence[ToolQuestionRow] = ()
     receipt: ReceiptRow | None = None
@@ -187,7 +190,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
 
     Where only the presence of the answer matters, `has_blocks` saves rendering it.
     """
-    citations = citations_of(turn.id, details.recalled, details.titles)
+    web_search = WebSearch.of(turn)
+    citations = citations_of(turn.id, details.recalled, details.titles, web_search)
     if has_blocks is None:
         blocks, segments, open_html = _answer_html(turn, citations)
     else:
@@ -242,8 +246,9 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         forgotten_at=memory_state.forgotten_at,
         # Earlier messages of an API client can have an answer only.
         is_text_deleted=not has_text and not turn.answer,
-        recalled=panel_row(summary_row(turn, citations, cited), items),
+        recalled=panel_row(summary_row(turn, citations, cited), with_web_sources(items, web_search)),
         searches=memory_searches_row(turn, items, cited),
+        web_search=web_search_row(web_search),
         tool_uses=tool_use_rows(turn),
         tool_questions=tool_question_rows(turn),
         instructions=applied_rows(turn, details.instructions) if details.instructions else (),

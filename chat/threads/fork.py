@@ -45,6 +45,7 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         instructions=source.instructions,
         recall_filter=source.recall_filter,
         tool_server_ids=source.tool_server_ids,
+        has_web_search=source.has_web_search,
         last_message_at=timezone.now(),
     )
     session = ThreadSession.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())

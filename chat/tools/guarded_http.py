@@ -1,4 +1,4 @@
-"""HTTP connections to tool servers and the receivers of webhooks: only to public addresses, unless the configuration names the host.
+"""HTTP connections to hosts that people or pages name: only to public addresses, unless the configuration names the host.
 
 A name is resolved once, and the connection is made to the address that was checked. So a name that resolves to another
 address a moment later does not lead into the network.
@@ -23,16 +23,30 @@ _GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests to public addresses and to `internal_hosts` (names, or names with a port)."""
+    """Sends requests to public addresses and to `internal_hosts` (names, or names with a port).
 
-    def __init__(self, internal_hosts: Collection[str]) -> None:
+    A response has at most `max_bytes`. `only_usual_ports`: public addresses at 80 for http and 443 for https only.
+    """
+
+    def __init__(
+        self,
+        internal_hosts: Collection[str],
+        *,
+        max_bytes: int = _MAX_RESPONSE_BYTES,
+        only_usual_ports: bool = False,
+    ) -> None:
         self._internal_hosts = frozenset(internal_hosts)
+        self._max_bytes = max_bytes
+        self._only_usual_ports = only_usual_ports
         self._transport = httpx2.AsyncHTTPTransport(trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. Raises ToolServerError for an address that is not allowed, and httpx2's errors."""
         host = request.url.host
         if not {host, f"{host}:{_port(request.url)}"} & self._internal_hosts:
+            # A URL does not name the usual port of its scheme.
+            if self._only_usual_ports and request.url.port is not None:
+                raise ToolServerError(_("%(host)s is not at the usual port.") % {"host": host})
             address = await _public_address(host, _port(request.url))
             # The certificate is checked for the name, and so is the header "Host", which the request has already.
             request.extensions = {**request.extensions, "sni_hostname": host}
@@ -41,7 +55,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise ToolServerError(_("%(host)s sends a compressed response, which is not accepted.") % {"host": host})
-        response.stream = _Bounded(cast("httpx2.AsyncByteStream", response.stream), host)
+        response.stream = _Bounded(cast("httpx2.AsyncByteStream", response.stream), host, self._max_bytes)
         return response
 
     async def aclose(self) -> None:
@@ -52,15 +66,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 class _Bounded(httpx2.AsyncByteStream):
     """The body of a response. Raises ToolServerError if it is too long."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, host: str) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, host: str, max_bytes: int) -> None:
         self._stream = stream
         self._host = host
+        self._max_bytes = max_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for part in self._stream:
             size += len(part)
-            if size > _MAX_RESPONSE_BYTES:
+            if size > self._max_bytes:
                 raise ToolServerError(_("The response of %(host)s is too long.") % {"host": self._host})
             yield part
 
@@ -68,11 +83,21 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def new_client(token: str, *, timeout: float, internal_hosts: Collection[str]) -> httpx2.AsyncClient:
-    """Return a client without cookies that sends `token`, if there is one; `timeout` is in seconds."""
+def new_client(
+    token: str,
+    *,
+    timeout: float,
+    internal_hosts: Collection[str],
+    max_bytes: int = _MAX_RESPONSE_BYTES,
+    only_usual_ports: bool = False,
+) -> httpx2.AsyncClient:
+    """Return a client without cookies that sends `token`, if there is one; `timeout` is in seconds.
+
+    The other arguments are those of `GuardedTransport`.
+    """
     headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {token}"} if token else {})
     return httpx2.AsyncClient(
-        transport=GuardedTransport(internal_hosts),
+        transport=GuardedTransport(internal_hosts, max_bytes=max_bytes, only_usual_ports=only_usual_ports),
         headers=headers,
         timeout=timeout,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),

@@ -192,6 +192,7 @@ def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
         tool_messages=[],
         memory_searches=[],
         tool_uses=[],
+        web_search={},
         state=Turn.State.COMPLETE,
         finish_reason="",
         error="",

@@ -67,12 +67,13 @@ def create_thread_with_message(
     is_typed: bool = False,
     model: str | None = None,
     tool_server_ids: Sequence[uuid.UUID] = (),
+    has_web_search: bool = False,
 ) -> PostedTurn:
     """Create a thread with its first message in `space`, which this person can read; None: the personal space.
 
     `model`: that of the thread, "" for the configured one; None: the person's default. `is_typed`: the person typed the
-    message on a page. `tool_server_ids` are switched on in the thread. Idempotent by `client_key`. Raises
-    InvalidMessageError and UsageLimitError.
+    message on a page. `tool_server_ids` are switched on in the thread. `has_web_search`: the web is searched for its
+    messages. Idempotent by `client_key`. Raises InvalidMessageError and UsageLimitError.
     """
     message = validate_message(message)
     # Concurrent copies of a message wait for each other here: there is no thread yet whose row could be locked.
@@ -94,6 +95,7 @@ def create_thread_with_message(
         is_remembered=is_remembered,
         recall_filter={} if recall_filter.is_empty else recall_filter.as_json(),
         tool_server_ids=[str(id) for id in tool_server_ids],
+        has_web_search=has_web_search,
         # The reference to the turn is checked at the commit.
         head_id=turn_id,
         last_message_at=now,

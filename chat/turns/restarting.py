@@ -24,7 +24,16 @@ def retry_turn(turn: Turn, *, by: uuid.UUID | None = None) -> Turn:
 
     `by` is who acts; None: the author.
     """
-    return restart(turn, lambda turn: turn.can_retry, by=by, answer="", reasoning="", memory_searches=[], tool_uses=[])
+    return restart(
+        turn,
+        lambda turn: turn.can_retry,
+        by=by,
+        answer="",
+        reasoning="",
+        memory_searches=[],
+        tool_uses=[],
+        web_search={},
+    )
 
 
 def resume_turn(turn: Turn, *, by: uuid.UUID | None = None) -> Turn:

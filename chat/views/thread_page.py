@@ -31,6 +31,7 @@ from chat.rows.thread_tools import ThreadToolsRow, new_thread_tools_row, thread_
 from chat.rows.turns import TurnRow, turn_rows
 from chat.rows.usage import LimitRow, usage_notice
 from chat.rows.voice import voice_row
+from chat.rows.web_search import WebSwitchRow, web_switch_row
 from chat.usage.limits import has_limits
 from chat.views.recall_filter import parse_filter_of_new_thread
 from chat.views.tools import parse_server_ids
@@ -71,6 +72,11 @@ def _tools_row(request: PageRequest, thread: Thread | None, roles: frozenset[str
         return thread_tools_row(thread, can_change=bool(roles))
     data = request.POST if request.method == "POST" else request.GET
     return new_thread_tools_row(parse_server_ids(data.getlist("tools")), request.GET.urlencode())
+
+
+def _web_switch_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> WebSwitchRow | None:
+    data = request.POST if request.method == "POST" else request.GET
+    return web_switch_row(thread, can_change=bool(roles), is_chosen=data.get("web_search") == "yes")
 
 
 def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
@@ -190,6 +196,7 @@ def thread_page(
         "chosen_model": "" if thread else _chosen_model(request),
         "recall_filter": _recall_filter_row(request, thread, roles),
         "tools": _tools_row(request, thread, roles),
+        "web_switch": _web_switch_row(request, thread, roles),
         "commands": commands.for_roles(roles | everywhere),
         "visitors": _visitors(request, thread),
         "news": find_news(thread, turns, request.user.pk) if thread and later is None else None,

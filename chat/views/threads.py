@@ -1,4 +1,4 @@
-"""New threads and messages, the page of a thread, and the switch for its memory."""
+"""New threads and messages, the page of a thread, and the switches for its memory and for searches of the web."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from chat.views.model_picker import model_of_new_thread
 from chat.views.recall_filter import parse_filter_of_new_thread
 from chat.views.thread_page import composer_context, thread_page
 from chat.views.tools import parse_server_ids
+from chat.web_search.records import is_available, set_web_search
 from memory.api import (
     InvalidInputError,
     PageRequest,
@@ -64,6 +65,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
             is_typed=True,
             model=model_of_new_thread(request),
             tool_server_ids=parse_server_ids(request.POST.getlist("tools")),
+            has_web_search=is_available() and request.POST.get("web_search") == "yes",
         )
     except _COMPOSER_ERRORS as error:
         return composer_error(request, None, error, attachment_ids)
@@ -134,6 +136,14 @@ def set_memory(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
             count,
         )
         messages.success(request, sentence % {"count": format_number(count)})
+    return redirect("thread", thread_id=thread_id)
+
+
+@require_POST
+def switch_web_search(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Search the web for the next messages of a thread, or stop doing so."""
+    thread = access.thread_to_configure(request.user.pk, thread_id)
+    set_web_search(thread, request.POST.get("web_search") == "yes")
     return redirect("thread", thread_id=thread_id)
 
 

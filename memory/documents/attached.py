@@ -1,4 +1,4 @@
-"""Extract the text of a file at once, for the message that it is attached to."""
+"""Extract the text of a file or page at once, for the message that it is attached to or was found for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.conf import settings
 from django.core.files import File
 from django.utils.translation import gettext as _
 
 from memory.documents import extraction
+from memory.documents.extraction import ExtractionLimits
 from memory.documents.extraction.formats import ONLY_PICTURES, UNSUPPORTED
 from memory.documents.extraction_runs import extraction_limits
 from memory.documents.uploads import validate_size
@@ -56,3 +58,23 @@ def extract_text(file: File[bytes], *, name: str) -> AttachedText:
     if not extracted.text.strip():
         raise InvalidInputError(_("%(name)s has no text.") % {"name": name})
     return AttachedText(extracted.text[:MAX_EXTRACTED_CHARACTERS], extracted.pages)
+
+
+def extract_page_text(content: bytes, *, name: str, seconds: int) -> str:
+    """Return the visible text of a page of the web, "" if it has none or cannot be read within `seconds`.
+
+    `name` is "page.html" or "page.txt". Blocks until a child process has read the page.
+    """
+    limits = ExtractionLimits(
+        memory_mb=settings.CATO.documents.reader_memory_mb,
+        processor_seconds=seconds,
+        wall_seconds=seconds,
+        max_characters=MAX_EXTRACTED_CHARACTERS,
+    )
+    try:
+        with tempfile.NamedTemporaryFile(prefix="cato-") as copy:
+            copy.write(content)
+            copy.flush()
+            return extraction.read(Path(copy.name), name=name, limits=limits).text
+    except ExtractionError:
+        return ""

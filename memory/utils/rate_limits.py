@@ -11,6 +11,7 @@ from django.core.cache import cache
 from django.utils.translation import gettext as _
 
 from memory.errors import RateLimit, RateLimitedError
+from memory.utils.formatting import format_number
 
 
 def count_search(person_id: uuid.UUID) -> None:
@@ -23,6 +24,14 @@ def count_message(person_id: uuid.UUID) -> None:
     """Count a person's message. Raises RateLimitedError above `messages_per_minute`."""
     if not is_within_limit(f"say:{person_id}", settings.CATO.chat.messages_per_minute, 60):
         raise RateLimitedError(_("Too many messages. Try again in a minute."))
+
+
+def count_web_search(person_id: uuid.UUID) -> None:
+    """Count a search of the web for a person's message. Raises RateLimitedError above `searches_per_hour`."""
+    most = settings.CATO.web_search.searches_per_hour
+    if not is_within_limit(f"web:{person_id}", most, 3600):
+        sentence = _("the limit of %(count)s searches in an hour is reached. Try again later.")
+        raise RateLimitedError(sentence % {"count": format_number(most)})
 
 
 def count_api_request(token_id: uuid.UUID) -> RateLimit:

@@ -1,0 +1,78 @@
+"""What robots.txt of a site allows Cato to read, kept in the cache for a day."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from urllib.parse import urljoin, urlsplit
+from urllib.robotparser import RobotFileParser
+
+import httpx2
+from django.core.cache import cache
+
+from chat.errors import ToolServerError
+from chat.web_search.searxng import is_web_address
+
+log = logging.getLogger(__name__)
+
+USER_AGENT = "Cato"
+MAX_REDIRECTS = 3
+_KEPT_SECONDS = 24 * 3600
+_MAX_CHARS = 100_000
+
+
+async def may_read(client: httpx2.AsyncClient, address: str) -> bool:
+    """Return whether the robots.txt of the address's site allows Cato to read it, read with the guarded client.
+
+    A site without one allows everything. One whose robots.txt cannot be reached allows nothing, as RFC 9309 says.
+    """
+    parts = urlsplit(address)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    rules = await asyncio.to_thread(_cached, origin)
+    if rules is None:
+        rules = await _read(client, f"{origin}/robots.txt")
+        if rules is None:
+            return False
+        await asyncio.to_thread(_keep, origin, rules)
+    parser = RobotFileParser()
+    parser.parse(rules.splitlines())
+    return parser.can_fetch(USER_AGENT, address)
+
+
+async def _read(client: httpx2.AsyncClient, address: str) -> str | None:
+    """Return the text of a robots.txt, "" if there is none; None if it cannot be reached."""
+    try:
+        for _redirect in range(MAX_REDIRECTS + 1):
+            if not is_web_address(address):
+                return None
+            response = await client.get(address)
+            if not response.is_redirect:
+                break
+            address = urljoin(address, response.headers.get("location", ""))
+    except (ToolServerError, httpx2.HTTPError, httpx2.InvalidURL, ValueError):
+        return None
+    if response.is_success:
+        return response.text[:_MAX_CHARS]
+    return "" if response.is_client_error else None
+
+
+def _cached(origin: str) -> str | None:
+    try:
+        found = cache.get(_cache_key(origin))
+    except Exception:  # any error of a cache server; the file is then read from the site
+        log.warning("A cached robots.txt could not be read.", exc_info=True)
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _keep(origin: str, rules: str) -> None:
+    try:
+        cache.set(_cache_key(origin), rules, _KEPT_SECONDS)
+    except Exception:  # as above; it is then read again for the next page
+        log.warning("A robots.txt could not be cached.", exc_info=True)
+
+
+def _cache_key(origin: str) -> str:
+    """Return the key of the cache, a hash: caches show their keys, which would say what people search for."""
+    return "robots:" + hashlib.sha256(origin.encode("utf-8", "replace")).hexdigest()
