@@ -7,19 +7,20 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Subquery, UUIDField, Value
+from django.db.models import Exists, OuterRef, Q, Subquery, UUIDField, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from chat.answers.job import AnswerJob
-from chat.instructions.applying import AppliedInstruction, applicable, choose, prompt_text, read_applicable
+from chat.instructions.applying import AppliedInstruction, applicable, choose, prompt_text, read_all_applicable
 from chat.instructions.editing import can_be_detected, suggest
 from chat.llm.client import Message
 from chat.llm.prompts import PromptHistory, build_prompt, fit_history, history_token_budget, tool_text
-from chat.models import Attachment, Thread, ThreadSession, Turn, load_attachments
+from chat.models import Attachment, Endpoint, Thread, ThreadSession, Turn, load_attachments
 from chat.rendering.citations import Citations
 from chat.rows.sources import citations_of
 from chat.rows.thread_titles import session_title
@@ -44,10 +45,18 @@ _INSTRUCTION = -1
 
 @dataclass(frozen=True, slots=True)
 class TurnRecall:
-    """The results of the recall for a turn, and the history of its prompt, None if the recall took too long."""
+    """The results of the recall for a turn, and the history of its prompt, None if the recall took too long.
+
+    `withheld` counts what would have been recalled from spaces whose text the endpoint may not receive; None: unknown.
+    """
 
     search_results: SearchResults
     history: PromptHistory | None = None
+    withheld: int | None = 0
+
+
+class PolicyChangedError(Exception):
+    """The endpoint or its data policy was changed since the job was built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ class PreparedAnswer:
 
     `titles` are those of the threads of what was recalled, as `thread_titles` returns them. `instructions` are those in
     the prompt; `has_instruction`: the message was detected as one itself. `history_ids` are the exchanges of the history
-    in the prompt.
+    in the prompt. `withheld` is as in `Turn`. `space_ids` are the spaces of all texts in the prompt.
     """
 
     messages: list[Message]
@@ -68,30 +77,48 @@ class PreparedAnswer:
     instructions: tuple[AppliedInstruction, ...] = ()
     has_instruction: bool = False
     history_ids: frozenset[uuid.UUID] = frozenset()
+    withheld: dict[str, Any] = field(default_factory=dict)
+    space_ids: SpaceIds = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
     """The present state of exchanges: which are forgotten, which the audience can find, and their threads' titles.
 
-    `instructions` are those that apply in the thread now.
+    `instructions` are those of the prompt as it is now, `withheld_instructions` counts those that the endpoint may not
+    receive.
     """
 
     forgotten_ids: frozenset[uuid.UUID]
     findable_ids: frozenset[uuid.UUID]
     titles: dict[uuid.UUID, str]
     instructions: tuple[AppliedInstruction, ...]
+    withheld_instructions: int = 0
 
 
 def recall_for_turn(job: AnswerJob) -> TurnRecall:
-    """Recall for this turn from the spaces that all readers of its thread may read."""
+    """Recall for this turn from the spaces that all readers of its thread may read and the endpoint may receive."""
     turn = job.turn
     earlier = _earlier_turns(turn)
     history = _history_of(turn, earlier)
     can_instruct = job.endpoint is not None and can_be_detected(turn)
-    search_results = memory.recall(
+    return TurnRecall(_recall(job, earlier, history, job.permitted, can_instruct=can_instruct), history)
+
+
+def count_withheld(job: AnswerJob) -> int:
+    """Return how much would be recalled from the spaces whose text the endpoint may not receive."""
+    earlier = _earlier_turns(job.turn)
+    results = _recall(job, earlier, _history_of(job.turn, earlier), job.audience - job.permitted)
+    return len(results.results)
+
+
+def _recall(
+    job: AnswerJob, earlier: list[Turn], history: PromptHistory, spaces: SpaceIds, *, can_instruct: bool = False
+) -> SearchResults:
+    turn = job.turn
+    return memory.recall(
         [*(t.message for t in earlier), turn.message],
-        spaces=job.audience,
+        spaces=spaces,
         exclude=history.exchange_ids | ({turn.effective_exchange_id} if turn.effective_exchange_id else set()),
         conversation_length=history.length,
         keep_query=turn.thread.is_remembered,
@@ -101,32 +128,34 @@ def recall_for_turn(job: AnswerJob) -> TurnRecall:
         preferred=memory.preferred_space_id(turn.thread.space),
         get_last_visit=lambda: _last_visit(turn),
     )
-    return TurnRecall(search_results, history)
 
 
 def prepare_answer(job: AnswerJob, recalled: TurnRecall, recall_ms: int) -> PreparedAnswer | None:
     """Save the recalled exchanges and build the prompt; return None if the lease of the turn is lost.
 
     What was forgotten, hidden or moved since the recall is left out. Without an endpoint the answer is a placeholder,
-    which is not remembered even if this process dies before it is complete.
+    which is not remembered even if this process dies before it is complete. Raises PolicyChangedError.
     """
     history = recalled.history or _history_of(job.turn, _earlier_turns(job.turn))
     # Choosing passages of long files takes a while, so it is done before the transaction.
-    return _prepare(job, recalled.search_results, recall_ms, history, _attached_context(job, history))
+    return _prepare(job, recalled, recall_ms, history, _attached_context(job, history))
 
 
 @transaction.atomic
 def _prepare(
-    job: AnswerJob, results: SearchResults, recall_ms: int, history: PromptHistory, attached_context: str
+    job: AnswerJob, recalled: TurnRecall, recall_ms: int, history: PromptHistory, attached_context: str
 ) -> PreparedAnswer | None:
-    turn = job.turn
+    turn, results = job.turn, recalled.search_results
     revision = turn.revision + 1
     # Read again after the recall, in the transaction that saves what was recalled.
-    check = _check(turn, history.exchange_ids, results.results, job.audience)
+    check = _check(job, history.exchange_ids, results.results)
+    withheld = _withheld(job, recalled.withheld, check.withheld_instructions)
     has_instruction = turn.has_instruction
     if results.instruction is not None and suggest(turn, results.instruction):
         has_instruction = True
-    updated = Turn.objects.filter(id=turn.id, attempt=job.attempt, state=Turn.State.RECALLING).update(
+    leased = Turn.objects.filter(id=turn.id, attempt=job.attempt, state=Turn.State.RECALLING)
+    # What the endpoint may receive is decided by its row at this moment, which costs no statement.
+    updated = leased.filter(_is_unchanged(job)).update(
         state=Turn.State.ANSWERING,
         revision=revision,
         recall_note=results.note,
@@ -137,9 +166,13 @@ def _prepare(
         tool_uses=[],
         applied_instructions=[str(row.id) for row in check.instructions],
         has_instruction=has_instruction,
+        withheld=withheld,
+        fallback={},
         heartbeat_at=timezone.now(),
     )
     if not updated:
+        if leased.exists():
+            raise PolicyChangedError
         transaction.set_rollback(True)
         return None
     if check.forgotten_ids & history.exchange_ids:
@@ -170,16 +203,40 @@ def _prepare(
         check.instructions,
         has_instruction,
         history.exchange_ids,
+        withheld,
+        frozenset(
+            {
+                turn.thread.space_id,
+                *(hit.exchange.space_id for hit in hits),
+                *(row.space_id for row in check.instructions),
+            }
+        ),
     )
+
+
+def _is_unchanged(job: AnswerJob) -> Q:
+    """Return the condition that the row of the job's endpoint is still the one from which the job was built."""
+    if job.endpoint is None:
+        return Q()
+    row = Endpoint.objects.filter(name=job.endpoint.name)
+    changed_at = job.endpoint.changed_at
+    return Q(~Exists(row)) if changed_at is None else Q(Exists(row.filter(changed_at=changed_at)))
+
+
+def _withheld(job: AnswerJob, sources: int | None, instructions: int) -> dict[str, Any]:
+    """Return what a turn stores of what was not sent; `sources` None: an unknown number, if there can be any."""
+    if job.endpoint is None or (sources == 0 and not instructions):
+        return {}
+    return {"of": job.endpoint.label, "sources": sources, "instructions": instructions}
 
 
 def prepared_turn(job: AnswerJob, prepared: PreparedAnswer) -> tuple[Turn, TurnDetails]:
     """Return the turn as its row is after the preparation, with the details that pages show of it."""
     turn = copy(job.turn)
     turn.state, turn.revision, turn.recall_note = Turn.State.ANSWERING, prepared.revision, prepared.note
-    turn.memory_searches, turn.tool_uses = [], []
+    turn.memory_searches, turn.tool_uses, turn.fallback = [], [], {}
     turn.applied_instructions = [str(row.id) for row in prepared.instructions]
-    turn.has_instruction = prepared.has_instruction
+    turn.has_instruction, turn.withheld = prepared.has_instruction, prepared.withheld
     instructions = {str(row.id): row for row in prepared.instructions}
     details = TurnDetails(
         attachments=job.attachments, recalled=prepared.recalled, titles=prepared.titles, instructions=instructions
@@ -187,14 +244,15 @@ def prepared_turn(job: AnswerJob, prepared: PreparedAnswer) -> tuple[Turn, TurnD
     return turn, details
 
 
-def _check(turn: Turn, exchange_ids: Iterable[uuid.UUID], hits: Iterable[Hit], audience: SpaceIds) -> _Check:
+def _check(job: AnswerJob, exchange_ids: Iterable[uuid.UUID], hits: Iterable[Hit]) -> _Check:
     """Check the exchanges of the history and the hits, with one statement.
 
     The statement also reads the titles of the hits, and the instructions that apply in the turn's thread.
     """
+    turn, permitted = job.turn, job.permitted
     ids = {*exchange_ids, *(hit.exchange.id for hit in hits)}
     if not ids:
-        return _Check(frozenset(), frozenset(), {}, read_applicable(turn.thread, besides=turn.id))
+        return _Check(frozenset(), frozenset(), {}, *_choose(job, read_all_applicable(turn.thread, besides=turn.id)))
     columns = ("id", "space_id", "forgotten_at", "is_inactive", "thread_id", "session_id", "title", "seq")
     exchanges = Exchange.objects.filter(id__in=ids).annotate(
         title=Subquery(Thread.objects.filter(id=OuterRef("thread_id")).values("title")),
@@ -221,13 +279,20 @@ def _check(turn: Turn, exchange_ids: Iterable[uuid.UUID], hits: Iterable[Hit], a
             continue
         if at is not None:
             forgotten.add(id)
-        elif not is_inactive and space_id in audience:
+        elif not is_inactive and space_id in permitted:
             findable.add(id)
         if thread_id and title is not None:
             titles[thread_id] = title
             if seq:
                 titles[session_id] = session_title(title, seq)
-    return _Check(frozenset(forgotten), frozenset(findable), titles, choose(applying, space_id=turn.thread.space_id))
+    return _Check(frozenset(forgotten), frozenset(findable), titles, *_choose(job, applying))
+
+
+def _choose(job: AnswerJob, applying: list[AppliedInstruction]) -> tuple[tuple[AppliedInstruction, ...], int]:
+    """Return the instructions for the prompt, and how many the endpoint may not receive."""
+    permitted = job.permitted_among(frozenset(row.space_id for row in applying))
+    sent = [row for row in applying if row.space_id in permitted]
+    return choose(sent, space_id=job.turn.thread.space_id), len(applying) - len(sent)
 
 
 def _attached_context(job: AnswerJob, history: PromptHistory) -> str:
