@@ -165,7 +165,7 @@ def test_editing_regenerating_and_retrying_are_refused(person):
 def test_an_endpoint_that_was_removed_answers_nothing(person, administrator_of_endpoints):
     talk = thread(person, model="remote/fake")
     administrator_of_endpoints.post(reverse("change_model_endpoint", args=[REMOTE]), {"action": "remove"})
-    with pytest.raises(DataPolicyError, match="remote .*was removed by an administrator. Choose another model."):
+    with pytest.raises(DataPolicyError, match="was removed by an administrator"):
         posted(person, in_thread=talk)
 
 

@@ -237,6 +237,7 @@ ROUTES: dict[str, RouteAccess] = {
     "change_group": RouteAccess("administrator", POST),
     "projects": RouteAccess(methods=("get", "post")),
     "change_project": RouteAccess(methods=POST, names=("space_id",)),
+    "change_space_model": RouteAccess(methods=POST, names=("space_id",)),
     "space": RouteAccess(names=("space_id",)),
     "change_members": RouteAccess(methods=POST, names=("space_id",)),
     "leave_group": RouteAccess(methods=POST, names=("space_id",)),
