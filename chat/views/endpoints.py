@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -31,7 +32,7 @@ from chat.llm.further_endpoints import (
 from chat.models import Endpoint
 from chat.rows.endpoints import endpoint_rows
 from chat.views.api_key_field import KEY_MASK, ApiKeyForm, ApiKeyInput
-from memory.api import PageRequest, Space, admin_required, clean_text
+from memory.api import PageRequest, Space, admin_required, clean_text, remote_host
 
 _FIRST, _NO_FALLBACK = "first", ""  # values of the field `fallback`
 
@@ -167,7 +168,12 @@ def model_endpoints(request: PageRequest) -> HttpResponse:
         signals.endpoint_set.send(sender=None, by=request.user.pk, name=name)
         messages.success(request, _("Added. Its models can be chosen in the composer."))
         return redirect("model_endpoints")
-    context = {"tab": "endpoints", "form": form, "endpoints": endpoint_rows(among)}
+    context = {
+        "tab": "endpoints",
+        "form": form,
+        "endpoints": endpoint_rows(among),
+        "embedding_host": remote_host(settings.CATO.vector_store),
+    }
     return render(request, "chat/endpoints.html", context, status=422 if form.errors else 200)
 
 
