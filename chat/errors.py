@@ -3,7 +3,8 @@
 ChatError
 ├── PermissionDeniedError
 ├── InvalidMessageError
-│   └── InvalidNameError
+│   ├── InvalidNameError
+│   └── DataPolicyError
 ├── ConflictError
 │   └── ThreadBusyError
 ├── UsageLimitError
@@ -40,6 +41,10 @@ class InvalidNameError(InvalidMessageError):
     """A saved prompt cannot have this name."""
 
 
+class DataPolicyError(InvalidMessageError):
+    """The chosen endpoint may not receive the text of a space."""
+
+
 class ConflictError(ChatError):
     """The state of the turn or thread does not allow this."""
 
@@ -68,7 +73,10 @@ class WebSearchError(ChatError):
 
 
 class ModelError(ChatError):
-    """The model endpoint failed; `code` is unreachable, timeout, rate_limited, refused, rejected, broken, cut or empty."""
+    """The model endpoint failed, or may not be asked.
+
+    `code` is unreachable, timeout, rate_limited, refused, rejected, broken, cut, empty or data_policy.
+    """
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

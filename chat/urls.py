@@ -6,6 +6,7 @@ from chat.views import (
     attachments,
     corrections,
     digests,
+    endpoints,
     exchanges,
     extraction_settings,
     forgetting,
@@ -118,6 +119,9 @@ urlpatterns = [
     path("prompts/<uuid:prompt_id>/edit", prompt_library.edit, name="edit_saved_prompt"),
     path("prompts/<uuid:prompt_id>/delete", prompt_library.delete, name="delete_saved_prompt"),
     path("settings/digest", digests.digest, name="digest"),
+    path("settings/endpoints", endpoints.model_endpoints, name="model_endpoints"),
+    path("settings/endpoints/first", endpoints.change_model_endpoint, name="first_model_endpoint"),
+    path("settings/endpoints/named/<str:name>", endpoints.change_model_endpoint, name="change_model_endpoint"),
     path("settings/model", model_settings.model_settings, name="model_settings"),
     path("settings/model/try", model_settings.try_model, name="try_model"),
 ]

@@ -10,10 +10,11 @@ import pytest
 from django.db import DatabaseError
 
 from chat import services
-from chat.answers import persistence, recall
+from chat.answers import persistence, preparation, recall
 from chat.answers.job import ACCESS_LOST, AnswerJob, end_without_access, load_job
 from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome
-from chat.answers.recall import PreparedAnswer, TurnRecall, prepare_answer, recall_for_turn
+from chat.answers.preparation import PreparedAnswer, prepare_answer
+from chat.answers.recall import TurnRecall, recall_for_turn
 from chat.llm import endpoint
 from chat.models import Thread, Turn
 from chat.rows.recall import thread_titles_of_recalled
@@ -441,8 +442,9 @@ def test_the_history_is_read_once_for_recall_and_prompt(person, monkeypatch):
     turn(in_thread, "The key hangs behind the clock.", "Noted.")
     one = waiting(in_thread)
     reads: list[Turn] = []
-    earlier_turns = recall._earlier_turns
-    monkeypatch.setattr(recall, "_earlier_turns", lambda row: reads.append(row) or earlier_turns(row))
+    earlier_turns = recall.earlier_turns
+    for module in (recall, preparation):
+        monkeypatch.setattr(module, "earlier_turns", lambda row: reads.append(row) or earlier_turns(row))
     monkeypatch.setattr(recall.memory, "recall", lambda *_, **__: SearchResults())
     job = answer_job(one)
 

@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 
 from chat import services
+from chat.answers.history import earlier_turns
 from chat.answers.persistence import store_exchange
 from chat.answers.recall import recall_for_turn
 from chat.errors import ConflictError, ThreadBusyError
@@ -189,9 +190,7 @@ def test_a_prompt_contains_only_its_own_branch(turns, person):
         turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
     ).posted.turn
 
-    from chat.answers.recall import _earlier_turns
-
-    assert [t.message for t in _earlier_turns(new)] == ["Where is the key to the greenhouse?"]
+    assert [t.message for t in earlier_turns(new)] == ["Where is the key to the greenhouse?"]
     assert turns[1].exchange_id not in {r.exchange.id for r in recall_for_turn(answer_job(new)).search_results.results}
 
 

@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from chat.answers import flush, memory_searches
 from chat.answers.job import AnswerJob
 from chat.answers.persistence import AnswerCheckpoint
-from chat.answers.recall import PreparedAnswer
+from chat.answers.preparation import PreparedAnswer
 from chat.answers.stream import AnswerStream
 from chat.llm.events import StreamChunk
 from chat.models import Thread, Turn

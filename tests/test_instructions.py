@@ -7,7 +7,8 @@ import uuid
 import pytest
 
 from chat import services
-from chat.answers.recall import TurnRecall, prepare_answer, recall_for_turn
+from chat.answers.preparation import prepare_answer
+from chat.answers.recall import TurnRecall, recall_for_turn
 from chat.errors import ConflictError, InvalidMessageError
 from chat.instructions import editing
 from chat.instructions.applying import MAX_TOKENS, read_applicable

@@ -26,7 +26,7 @@ from cato_web.accounts.export.selection import select_own
 from cato_web.accounts.models import User
 from chat import access, commands, export, quick_search
 from chat import services as chat
-from chat.answers import persistence, recall
+from chat.answers import persistence, preparation, recall
 from chat.errors import ChatError
 from chat.llm import endpoint
 from chat.models import Thread, Turn
@@ -210,7 +210,7 @@ class TeamLife(RuleBasedStateMachine):
         assert recalled <= candidates, "what was recalled is for all who read the thread"
         if self.is_settled:
             assert len(recalled) == min(5, len(candidates)), "what all who read the thread may read is recalled"
-        prepared = recall.prepare_answer(job, turn_recall, 7)
+        prepared = preparation.prepare_answer(job, turn_recall, 7)
         assert prepared is not None
         own_words = {word for entry in resource.entries if not entry.is_forgotten for word in entry.words}
         assert words_in(prepared.messages) <= self.team.findable_words(may) | own_words | {text}

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from chat import services
-from chat.answers import recall
+from chat.answers.history import earlier_turns
 from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.llm.prompts import build_prompt, fit_history
@@ -114,7 +114,7 @@ def test_a_prompt_has_a_stable_start_then_context_then_the_message_without_forgo
     memory.forget([stored.id], by=alice.id)
     new = turn(own_thread, "New question", "", state="recalling")
 
-    history = fit_history(recall._earlier_turns(new), max_tokens=1000)
+    history = fit_history(earlier_turns(new), max_tokens=1000)
     prompt = build_prompt(history=history, prompt_context="RECALLED", turn=new, attachments=())
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]

@@ -18,7 +18,6 @@ from chat.answers import persistence
 from chat.answers.persistence import AnswerCheckpoint
 from chat.knowledge import worker
 from chat.llm import client
-from chat.llm import endpoint as model_endpoint
 from chat.llm.events import StreamChunk
 from chat.llm.usage_counts import UsageCounts, UsageMeter
 from chat.models import Thread, Turn, UsageDay, UsageLimit
@@ -176,7 +175,7 @@ def test_extraction_is_counted_for_its_space(memory, endpoint, person):
     row = SpaceKnowledge.objects.create(space=crew, is_on=True, model="fake-large", due_at=ago(minutes=1))
     extraction = worker.ExtractionRun(jobs.claim(SpaceKnowledge.objects.filter(pk=row.pk), 1)[0])
 
-    extraction._ask(model_endpoint.current(), [{"role": "user", "content": "Two words"}])
+    extraction._ask([{"role": "user", "content": "Two words"}])
 
     counted = UsageDay.objects.get()
     assert (counted.purpose, counted.model, counted.space_id, counted.person_id) == (

@@ -13,7 +13,7 @@ from django.core.cache import cache
 
 from cato_web.config.loader import ConfigError, load
 from chat.llm import audio
-from chat.models import Turn, UsageDay
+from chat.models import Endpoint, Turn, UsageDay
 from chat.rendering.speech import MAX_PART_CHARS, speech_parts
 from tests.factories import PersonFactory, group, signed_in, thread, turn
 from tests.usage import KEY, connect, limit, used
@@ -198,6 +198,21 @@ def test_only_who_reads_the_thread_hears_it(person, voice):
     assert read_aloud(colleague, one)[0] == 200
     assert read_aloud(PersonFactory(), one)[0] == 404
     assert len(voice.requests(KEY, SPEECH)) == 1
+
+
+def test_the_data_policy_of_the_endpoint_covers_voices(person, voice):
+    crew = group("Crew", person)
+    Endpoint.objects.update(policy="listed", allowed_in=[str(crew.id)])
+
+    assert read_aloud(person, answered(person, space=crew))[0] == 200
+    assert read_aloud(person, answered(person)) == (
+        422,
+        b"The model that reads aloud may not receive text of this space.",
+    )
+    # A recording can become a message in any space.
+    assert dictate(person) == (422, "The model for dictation may not receive text of all spaces. Type the message.")
+    assert len(voice.requests(KEY, SPEECH)) == 1
+    assert voice.requests(KEY, TRANSCRIPTIONS) == []
 
 
 @pytest.mark.parametrize("part", ["-1", "x", "", "999999"])

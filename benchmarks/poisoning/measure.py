@@ -129,7 +129,8 @@ def _ask(question: str, team: Team, space: Any) -> tuple[Any, Any, Sequence[Any]
 
 
 def _post(message: str, author: Any, space: Any) -> tuple[Any, Any, Sequence[Any]]:
-    from chat.answers.recall import prepare_answer, recall_for_turn
+    from chat.answers.preparation import prepare_answer
+    from chat.answers.recall import recall_for_turn
     from chat.models import Turn
     from tests.factories import answer_job, thread, turn
 

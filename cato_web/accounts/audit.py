@@ -82,9 +82,9 @@ def note_export(by: uuid.UUID, thread_id: uuid.UUID, kind: str, **kwargs: Any) -
 
 
 @receiver(chat.endpoint_set)
-def note_endpoint(by: uuid.UUID, **kwargs: Any) -> None:
-    """Record a change of the model endpoint."""
-    _note(AuditEntry.Action.SETTINGS_CHANGED, "the model endpoint", by)
+def note_endpoint(by: uuid.UUID, name: str = "", **kwargs: Any) -> None:
+    """Record a change of a model endpoint; the first one has no name."""
+    _note(AuditEntry.Action.SETTINGS_CHANGED, f"the model endpoint {name}".strip(), by)
 
 
 @receiver(chat.tool_server_changed)

@@ -69,6 +69,7 @@ urlpatterns = [
     path("projects", projects.project_list, name="projects"),
     path("spaces/<uuid:space_id>", spaces.space, name="space"),
     path("spaces/<uuid:space_id>/project", projects.change_project, name="change_project"),
+    path("spaces/<uuid:space_id>/model", spaces.change_model, name="change_space_model"),
     path("spaces/<uuid:space_id>/members", spaces.change_members, name="change_members"),
     path("spaces/<uuid:space_id>/leave", spaces.leave_group, name="leave_group"),
 ]

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -30,7 +30,9 @@ from chat.answers import runner
 from chat.answers.tail import tail_answer
 from chat.executors import run_in_db_thread
 from chat.llm import endpoint
-from chat.llm.model_list import read_model_list
+from chat.llm.choices import offered_choices, read_model_lists
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.model_list import ModelList
 from chat.models import Thread, Turn
 from chat.services import ApiOrigin
 from memory.api import InvalidInputError, NotFoundError, count_message
@@ -127,14 +129,22 @@ def _post_message(
 
 def _requested_model(name: str | None) -> str:
     """Return the model to request, "" for the thread's. Raises InvalidInputError for one that is not offered."""
-    current = endpoint.current()
-    if name is None or current is None or name in (_DEFAULT_MODEL, current.model):
+    among = endpoint.list_endpoints()
+    if name is None or not among or name in (_DEFAULT_MODEL, "" if among[0].name else among[0].model):
         return ""
-    names = read_model_list(current).names
-    if names and name not in names:
+    lists = read_model_lists(among)
+    # An endpoint without a list accepts any name.
+    if name not in offered_choices(among, lists) and not _is_unlisted(name, among, lists):
         sentence = _("There is no model %(name)s here; /v1/models lists what there is.")
         raise InvalidInputError(sentence % {"name": name})
     return name
+
+
+def _is_unlisted(name: str, among: Sequence[ModelEndpoint], lists: Sequence[ModelList]) -> bool:
+    """Return whether the name is one of an endpoint whose models are not known."""
+    prefix, slash, _rest = name.partition("/")
+    further = next((place for place, one in enumerate(among) if slash and one.name == prefix), None)
+    return not lists[further or 0].names
 
 
 def _decode_image(address: str) -> bytes:

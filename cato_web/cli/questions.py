@@ -10,7 +10,7 @@ from cato_web.cli.actions import resolve_space
 from cato_web.cli.messages import CommandFailedError, CommandRequest, CommandResult, UsageError
 from chat import access, services
 from chat.llm import endpoint
-from chat.llm.model_list import validate_model
+from chat.llm.choices import validate_choice
 from chat.models import Turn
 from chat.services import ApiOrigin, PostedTurn
 from memory.api import parse_uuid
@@ -39,7 +39,7 @@ def _model(name: str | None) -> str:
     if not name or model_endpoint is None:
         return name or ""
     # The configured model is "" for a thread; here it is meant even if the thread has another one.
-    return validate_model(model_endpoint, name) or name
+    return validate_choice(name) or name
 
 
 def answer_result(person_id: uuid.UUID, posted: PostedTurn) -> CommandResult:
@@ -58,7 +58,5 @@ def answer_result(person_id: uuid.UUID, posted: PostedTurn) -> CommandResult:
         **row.model_dump(mode="json", include={"sources", "usage"}),
     }
     text = f"{turn.answer}\n\nThe answer was stopped.".strip() if is_stopped else turn.answer
-    model_endpoint = endpoint.current()
-    return CommandResult(
-        result, text, {"provider": model_endpoint.host if model_endpoint else None, "model": turn.model}
-    )
+    chosen = endpoint.find(turn.model)
+    return CommandResult(result, text, {"provider": chosen.endpoint.host if chosen else None, "model": turn.model})

@@ -1,8 +1,10 @@
-"""The models that clients can name: "cato" (the thread's own), those of the endpoint, and the embedding model."""
+"""The models that clients can name: "cato" (the thread's own), those of the endpoints, and the embedding model."""
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from cato_web.openai_api.errors import no_such_model
@@ -13,42 +15,58 @@ from memory.api import embedding_model
 
 DEFAULT_MODEL = "cato"
 _CACHE_TTL = 60.0  # seconds
+_MAX_CACHED = 50
 _cache: dict[ModelEndpoint, tuple[float, list[str]]] = {}
 
 
-async def available_models(model_endpoint: ModelEndpoint | None) -> list[str]:
-    """Return the configured model and those that the endpoint lists, cached for a minute."""
-    if model_endpoint is None:
-        return []
-    at, names = _cache.get(model_endpoint, (float("-inf"), []))
+async def available_models(endpoints: Sequence[ModelEndpoint]) -> dict[str, ModelEndpoint]:
+    """Return the configured models and those that the endpoints list, cached for a minute, each with its endpoint.
+
+    A model of a further endpoint is named `name/model`, which precedes one of the first endpoint.
+    """
+    lists = await asyncio.gather(*(_list(endpoint) for endpoint in endpoints))
+    found: dict[str, ModelEndpoint] = {}
+    for endpoint, names in zip(endpoints, lists, strict=True):
+        found |= {endpoint.choice_of(name): endpoint for name in {*names, endpoint.model} - {""}}
+    further = {endpoint.name: endpoint for endpoint in endpoints if endpoint.name}
+    return {
+        name: endpoint
+        for name, endpoint in sorted(found.items())
+        if endpoint.name or "/" not in name or name.partition("/")[0] not in further
+    }
+
+
+async def _list(endpoint: ModelEndpoint) -> list[str]:
+    at, names = _cache.get(endpoint, (float("-inf"), []))
     if time.monotonic() - at > _CACHE_TTL:
         try:
-            names = await client.list_models(model_endpoint)
+            names = await client.list_models(endpoint)
         except ModelError:
             names = []
-        _cache.clear()
-        _cache[model_endpoint] = (time.monotonic(), names)
-    return sorted({*names, model_endpoint.model} - {""})
+        if len(_cache) >= _MAX_CACHED:
+            _cache.clear()
+        _cache[endpoint] = (time.monotonic(), names)
+    return names
 
 
-async def resolve_model(name: str | None, model_endpoint: ModelEndpoint | None) -> str | None:
+async def resolve_model(name: str | None, endpoints: Sequence[ModelEndpoint]) -> str | None:
     """Return the model to use: None for the thread's own, "" for the configured one. Raises OpenAIError.
 
     Without an endpoint, every name is accepted and answered with the placeholder.
     """
-    if not name or name == DEFAULT_MODEL or model_endpoint is None:
+    if not name or name == DEFAULT_MODEL or not endpoints:
         return None
-    if name == model_endpoint.model:
+    if not endpoints[0].name and name == endpoints[0].model:
         return ""
-    if name not in await available_models(model_endpoint):
+    if name not in await available_models(endpoints):
         raise no_such_model(name)
     return name
 
 
-async def model_objects(model_endpoint: ModelEndpoint | None) -> list[dict[str, Any]]:
+async def model_objects(endpoints: Sequence[ModelEndpoint]) -> list[dict[str, Any]]:
     """Return all models as OpenAI model objects."""
     owners = {DEFAULT_MODEL: "cato"} | {
-        name: model_endpoint.host if model_endpoint else "" for name in await available_models(model_endpoint)
+        name: endpoint.host for name, endpoint in (await available_models(endpoints)).items()
     }
     return [
         # Endpoints do not say reliably when a model was made; clients only require a number.

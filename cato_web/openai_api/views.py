@@ -32,14 +32,16 @@ from cato_web.openai_api.response_threads import (
     get_round,
     latest_round,
 )
+from chat.errors import DataPolicyError
 from chat.executors import run_in_db_thread, run_in_recall_thread
 from chat.llm import endpoint
-from chat.llm.endpoint import ModelEndpoint
+from chat.llm.choices import refusal
+from chat.llm.endpoint import ChosenModel
 from chat.llm.events import StreamChunk
 from chat.llm.usage_counts import UsageMeter
 from chat.usage.counting import Purpose, count_usage
 from chat.usage.limits import check_limits
-from memory.api import batched, count_message, embed, embedding_model, estimate_tokens
+from memory.api import batched, count_message, embed, embedding_model, estimate_tokens, personal_space
 
 _MAX_TEXTS = 2048
 # Embedding shares its threads with recall, which gets its turn between batches.
@@ -50,12 +52,12 @@ _BATCH_SIZE = 32
 async def chat_completions(request: HttpRequest, principal: Principal) -> HttpResponseBase:
     """Answer the last message in its thread, with recall and memory as in the browser."""
     body = parse_body(request, ChatRequest)
-    model_endpoint = await run_in_db_thread(endpoint.current)
-    model = await models.resolve_model(body.model, model_endpoint)
+    model = await models.resolve_model(body.model, await run_in_db_thread(endpoint.list_endpoints))
     if background.is_background(body, request.headers):
         await run_in_db_thread(count_message, principal.person.pk)
         await run_in_db_thread(_check_limits, principal)
-        return await _background_response(principal, model_endpoint, body, model or "")
+        chosen = await run_in_db_thread(_find_permitted, principal, model or "")
+        return await _background_response(principal, chosen, body, model or "")
     turn = await run_in_db_thread(submit, principal, body, request.headers, model)
     response: HttpResponseBase
     if body.stream:
@@ -79,10 +81,10 @@ async def chat_completions(request: HttpRequest, principal: Principal) -> HttpRe
 
 
 async def _background_response(
-    principal: Principal, model_endpoint: ModelEndpoint | None, body: ChatRequest, model: str
+    principal: Principal, chosen: ChosenModel | None, body: ChatRequest, model: str
 ) -> HttpResponseBase:
     background.check_request(body)
-    chunks = _counted(principal, model_endpoint, body, model)
+    chunks = _counted(principal, chosen, body)
     response: HttpResponseBase
     if body.stream:
         response = StreamingHttpResponse(
@@ -96,13 +98,21 @@ async def _background_response(
     return response
 
 
+def _find_permitted(principal: Principal, model: str) -> ChosenModel | None:
+    """Return what answers a background request, whose texts are the person's own. Raises DataPolicyError."""
+    chosen = endpoint.find(model)
+    if chosen is not None and (reason := refusal(chosen.endpoint, personal_space(principal.person.pk))):
+        raise DataPolicyError(reason)
+    return chosen
+
+
 def _check_limits(principal: Principal) -> None:
     """Raise UsageLimitError if the person or the token has reached a limit of usage."""
     check_limits(principal.person.pk, space=None, api_token_id=principal.token_id)
 
 
 async def _counted(
-    principal: Principal, model_endpoint: ModelEndpoint | None, body: ChatRequest, model: str
+    principal: Principal, chosen: ChosenModel | None, body: ChatRequest
 ) -> AsyncGenerator[StreamChunk, None]:
     """Stream the answer to a background request, and count what it used, also if it fails or the client leaves."""
     meter = UsageMeter()
@@ -110,6 +120,7 @@ async def _counted(
         count_usage, purpose=Purpose.BACKGROUND, person_id=principal.person.pk, api_token_id=principal.token_id
     )
     try:
+        model_endpoint, model = (chosen.endpoint, chosen.model) if chosen else (None, "")
         async with aclosing(background.answer(model_endpoint, body, model, meter)) as chunks:
             async for chunk in chunks:
                 yield chunk
@@ -122,7 +133,7 @@ async def _counted(
 async def create_response(request: HttpRequest, principal: Principal) -> HttpResponseBase:
     """Answer the input in its thread, as a chat completion does."""
     body = parse_body(request, ResponseRequest)
-    model = await models.resolve_model(body.model, await run_in_db_thread(endpoint.current))
+    model = await models.resolve_model(body.model, await run_in_db_thread(endpoint.list_endpoints))
     begun = await run_in_db_thread(_begin_response, principal, body, request, model)
     echo = {
         "previous_response_id": body.previous_response_id,
@@ -218,14 +229,14 @@ async def embeddings(request: HttpRequest, principal: Principal) -> HttpResponse
 async def all_models(request: HttpRequest, principal: Principal) -> HttpResponse:
     """List the models."""
     return JsonResponse(
-        {"object": "list", "data": await models.model_objects(await run_in_db_thread(endpoint.current))}
+        {"object": "list", "data": await models.model_objects(await run_in_db_thread(endpoint.list_endpoints))}
     )
 
 
 @openai_endpoint("GET", "read", "ask")
 async def one_model(request: HttpRequest, principal: Principal, name: str) -> HttpResponse:
     """Return one model."""
-    rows = await models.model_objects(await run_in_db_thread(endpoint.current))
+    rows = await models.model_objects(await run_in_db_thread(endpoint.list_endpoints))
     turn = next((row for row in rows if row["id"] == name), None)
     if turn is None:
         raise no_such_model(name)

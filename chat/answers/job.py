@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -14,7 +14,9 @@ from django.utils.translation import gettext_noop
 
 from chat import access
 from chat.digests.scope import DigestScope
+from chat.errors import ModelError
 from chat.llm import endpoint
+from chat.llm.data_policy import changed_text, may_receive, permitted_spaces, personal_among, refusal_text
 from chat.llm.endpoint import ModelEndpoint
 from chat.models import Attachment, Turn
 from chat.usage.limits import any_limit, has_limits
@@ -32,8 +34,9 @@ class AnswerJob:
 
     `turn` has its thread with its space, its session and its author loaded, and is not changed: the row is written with
     the lease of `attempt`, so nobody else changes the parts that are used here. `audience` are the spaces that all
-    readers of the thread may read, for a digest only the chosen ones; the answer ends within three seconds after its author loses access.
-    `is_only_version`: it is known that no turn has the same parent.
+    readers of the thread may read, for a digest only the chosen ones; the answer ends within three seconds after its author
+    loses access. `is_only_version`: it is known that no turn has the same parent. `model` is one of the endpoint, "" its
+    default one.
     """
 
     turn: Turn
@@ -41,6 +44,26 @@ class AnswerJob:
     audience: SpaceIds = frozenset()
     endpoint: ModelEndpoint | None = None
     is_only_version: bool = False
+    model: str = ""
+
+    @property
+    def permitted(self) -> SpaceIds:
+        """The spaces of the audience whose text the endpoint may receive."""
+        return self.permitted_among(self.audience)
+
+    def permitted_among(self, spaces: SpaceIds) -> SpaceIds:
+        """Return those of these spaces, which the audience may read, whose text the endpoint may receive."""
+        if self.endpoint is None:
+            return spaces
+        # No other personal space can be read in a thread.
+        return permitted_spaces(self.endpoint.policy, spaces, personal=personal_among([self.turn.thread.space]))
+
+    def ensure_permitted(self) -> None:
+        """Raise ModelError if the endpoint may not receive the thread itself."""
+        space = self.turn.thread.space
+        if self.endpoint is not None and not may_receive(self.endpoint.policy, space):
+            text = refusal_text(self.endpoint.label, space, is_removed=self.endpoint.is_removed)
+            raise ModelError(text, "data_policy")
 
     @property
     def turn_id(self) -> uuid.UUID:
@@ -63,9 +86,12 @@ class AnswerJob:
         return self.turn.attempt
 
     @property
-    def model(self) -> str:
-        """The requested model, or that of the thread; empty: that of the endpoint."""
-        return self.turn.requested_model or self.turn.thread.model
+    def choice(self) -> str:
+        """The model as threads store it, with its endpoint."""
+        if self.endpoint is None:
+            return self.model
+        name = self.model or self.endpoint.model
+        return self.endpoint.choice_of(name) if name else self.endpoint.name
 
 
 def build_job(turn: Turn, attachments: tuple[Attachment, ...], *, is_only_version: bool = False) -> AnswerJob:
@@ -73,7 +99,16 @@ def build_job(turn: Turn, attachments: tuple[Attachment, ...], *, is_only_versio
     audience = memory.audience_space_ids(turn.thread.space)
     if turn.digest_scope is not None:
         audience = DigestScope.from_json(turn.digest_scope).limit(audience)
-    return AnswerJob(turn, attachments, audience, endpoint.current(), is_only_version)
+    return with_endpoint(AnswerJob(turn, attachments, audience, is_only_version=is_only_version))
+
+
+def with_endpoint(job: AnswerJob) -> AnswerJob:
+    """Return the job with the endpoint of the requested model, or else of the thread's, as it is now."""
+    choice = job.turn.requested_model or job.turn.thread.model
+    chosen = endpoint.find(choice)
+    if chosen is None:
+        return replace(job, endpoint=None, model=choice)
+    return replace(job, endpoint=chosen.endpoint, model=chosen.model)
 
 
 def load_job(turn_id: uuid.UUID) -> AnswerJob | Turn | None:
@@ -92,6 +127,30 @@ def load_job(turn_id: uuid.UUID) -> AnswerJob | Turn | None:
         return turn if end_without_access(turn_id) else None
     turn.author.has_usage_limits = turn.has_usage_limits
     return build_job(turn, tuple(turn.shown_attachments))
+
+
+def find_fallback(job: AnswerJob, space_ids: SpaceIds) -> AnswerJob | None:
+    """Return the job with the endpoint that an administrator allows instead of the job's, which did not answer.
+
+    None if there is none, or if it may not receive text of all these spaces, which are those of the prompt.
+    """
+    present = endpoint.find_named(job.endpoint.name) if job.endpoint else None
+    if present is None or present.fallback is None:
+        return None
+    other = endpoint.find_named(present.fallback)
+    if other is None or other.is_removed:
+        return None
+    instead = replace(job, endpoint=other, model="")
+    return instead if instead.permitted_among(space_ids) == space_ids else None
+
+
+def ensure_sendable(job: AnswerJob, space_ids: SpaceIds) -> None:
+    """Raise ModelError unless the job's endpoint may receive text of all these spaces now; takes one statement."""
+    if job.endpoint is None:
+        return
+    present = endpoint.find_named(job.endpoint.name)
+    if present is None or replace(job, endpoint=present).permitted_among(space_ids) != space_ids:
+        raise ModelError(changed_text(job.endpoint.label), "data_policy")
 
 
 @transaction.atomic

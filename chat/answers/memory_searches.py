@@ -14,12 +14,13 @@ from django.conf import settings
 from django.db import transaction
 
 from chat.answers.flush import publish_frame
-from chat.answers.memory_tools import ToolFindings, ToolScope, call_label, read_scope, run_tool
-from chat.answers.recall import PreparedAnswer, prepared_turn
+from chat.answers.memory_tools import ToolFindings, ToolScope, call_label, read_scope, run_tool, sendable_spaces
+from chat.answers.preparation import PreparedAnswer, prepared_turn
 from chat.answers.recall_pool import RecallSkippedError, recall_pool
 from chat.answers.stream import AnswerStream
 from chat.executors import run_in_db_thread, run_in_render_thread
 from chat.llm.client import Message
+from chat.llm.endpoint import policy_columns, policy_of
 from chat.llm.prompts import tokens_left
 from chat.llm.tool_calls import ToolCall
 from chat.models import Turn
@@ -29,7 +30,7 @@ from chat.realtime.messages import Frame
 from chat.rows.sources import citations_of
 from chat.rows.thread_titles import thread_titles
 from memory import api as memory
-from memory.api import CatoError, Exchange, Hit, build_prompt_context, estimate_tokens, in_spaces
+from memory.api import CatoError, Exchange, Hit, SpaceIds, build_prompt_context, estimate_tokens, in_spaces
 
 MAX_SEARCHES, MAX_ROUNDS = 6, 4  # of one answer
 _MAX_TOKENS = 1_500  # of one result; about three long passages
@@ -95,17 +96,31 @@ class MemorySearches:
         """Return what a call finds; None if memory does not answer in time."""
         deadline = time.monotonic() + settings.CATO.vector_store.retrieval_timeout
         try:
-            return await recall_pool().run(self._author_id, deadline, lambda: run_tool(call, self._read_scope()))
+            spaces, found = await recall_pool().run(self._author_id, deadline, lambda: self._run_tool(call))
         except (RecallSkippedError, CatoError):
             return None
+        # What it returns can be from any of them.
+        self.prepared = replace(self.prepared, space_ids=self.prepared.space_ids | spaces)
+        return found
+
+    def _run_tool(self, call: ToolCall) -> tuple[SpaceIds, ToolFindings]:
+        """Return the spaces that the call reads, and what it finds there."""
+        scope = self._read_scope()
+        return scope.spaces, run_tool(call, scope)
 
     def _read_scope(self) -> ToolScope:
         return read_scope(
             self._stream.job.thread_id,
             self._author_id,
+            endpoint_name=self._endpoint_name,
             exclude=self.prepared.history_ids,
             passages={passage.number: passage.exchange_id for passage in self.prepared.recalled},
         )
+
+    @property
+    def _endpoint_name(self) -> str:
+        endpoint = self._stream.job.endpoint
+        return endpoint.name if endpoint else ""
 
     @property
     def _author_id(self) -> uuid.UUID:
@@ -165,7 +180,8 @@ class MemorySearches:
         """Save what was found as far as it may be quoted now; return it, or None if the lease is lost."""
         job = self._stream.job
         leased = Turn.objects.filter(id=job.turn_id, attempt=job.attempt, state__in=Turn.RUNNING_STATES)
-        turn = leased.select_for_update(of=("self",)).select_related("thread__space").first()
+        rows = leased.select_for_update(of=("self",)).select_related("thread__space")
+        turn = rows.annotate(**policy_columns(self._endpoint_name)).first()
         if turn is None:
             return None
         kept = _still_findable(new, turn)
@@ -187,9 +203,12 @@ class MemorySearches:
 
 
 def _still_findable(hits: Sequence[Hit], turn: Turn) -> list[Hit]:
-    """Return the hits that all readers of the turn's thread may read now, checked in the transaction that saves them."""
+    """Return the hits that all readers of the turn's thread may read now, and the endpoint may receive.
+
+    This is checked in the transaction that saves them.
+    """
     if not hits:
         return []
-    readable = in_spaces(Exchange.objects.findable(), memory.audience_space_ids(turn.thread.space))
+    readable = in_spaces(Exchange.objects.findable(), sendable_spaces(turn.thread, policy_of(turn)))
     ids = set(readable.filter(id__in=[hit.exchange.id for hit in hits]).values_list("id", flat=True))
     return [hit for hit in hits if hit.exchange.id in ids]

@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from chat.llm.data_policy import DataPolicy, permitted_spaces, personal_among
+from chat.llm.endpoint import policy_columns, policy_of
 from chat.llm.tool_calls import ToolCall
 from chat.models import Thread
 from chat.search.arguments import Arguments, SearchFilterArguments, describe_error, resolve_filters
@@ -45,7 +47,7 @@ class ListDocumentsArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class ToolScope:
-    """The limits of the tools: the spaces that all readers of the thread may read, and its recall filter."""
+    """The limits of the tools: the spaces that all readers of the thread may read and the endpoint may receive, and filters."""
 
     spaces: SpaceIds
     person_id: uuid.UUID
@@ -65,20 +67,32 @@ class ToolFindings:
 
 
 def read_scope(
-    thread_id: uuid.UUID, person_id: uuid.UUID, *, exclude: frozenset[uuid.UUID], passages: Mapping[int, uuid.UUID]
+    thread_id: uuid.UUID,
+    person_id: uuid.UUID,
+    *,
+    endpoint_name: str,
+    exclude: frozenset[uuid.UUID],
+    passages: Mapping[int, uuid.UUID],
 ) -> ToolScope:
-    """Return the scope of this thread as it is now: it can have been moved since the answer began.
+    """Return the scope of this thread as it is now: it, or the policy of the endpoint, can have changed since the start.
 
     `exclude` are the exchanges that are in the prompt as the thread's history.
     """
-    thread = Thread.objects.select_related("space").get(id=thread_id)
+    rows: Any = Thread.objects.select_related("space").annotate(**policy_columns(endpoint_name))
+    thread = rows.get(id=thread_id)
     return ToolScope(
-        spaces=memory.audience_space_ids(thread.space),
+        spaces=sendable_spaces(thread, policy_of(thread)),
         person_id=person_id,
         filters=RecallFilter.from_json(thread.recall_filter).filter(),
         exclude=exclude,
         passages=passages,
     )
+
+
+def sendable_spaces(thread: Thread, policy: DataPolicy) -> SpaceIds:
+    """Return the spaces that all readers of the thread may read and an endpoint with this policy may receive."""
+    audience = memory.audience_space_ids(thread.space)
+    return permitted_spaces(policy, audience, personal=personal_among([thread.space]))
 
 
 def call_label(call: ToolCall) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
@@ -38,7 +38,7 @@ class AnswerOutcome:
     """How an answer ended: `state` is complete, stopped, failed or interrupted.
 
     `tool_messages` are those of the turn if the model has called tools of the client, otherwise None. `usage` is what the
-    endpoint reported, `uncounted_usage` what is to be counted, with estimates.
+    endpoint reported, `uncounted_usage` what is to be counted, with estimates. `fallback` is as in `Turn`.
     """
 
     state: str
@@ -52,6 +52,7 @@ class AnswerOutcome:
     images_dropped: bool = False
     tool_messages: list[dict[str, Any]] | None = None
     uncounted_usage: UsageCounts | None = None
+    fallback: dict[str, str] = field(default_factory=dict)
 
 
 @transaction.atomic
@@ -123,6 +124,7 @@ def _complete(
         "finish_reason": outcome.finish_reason,
         "error_code": outcome.error_code,
         "error": outcome.error[:300],
+        "fallback": outcome.fallback,
         "images_dropped": outcome.images_dropped,
         "revision": revision,
         "completed_at": now,

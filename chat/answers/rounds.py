@@ -11,9 +11,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from chat import metrics
+from chat.answers.job import ensure_sendable
 from chat.answers.memory_searches import MAX_ROUNDS, MemorySearches
 from chat.answers.memory_tools import DEFINITIONS
-from chat.answers.recall import PreparedAnswer
+from chat.answers.preparation import PreparedAnswer
 from chat.answers.stream import AnswerStream
 from chat.answers.tool_uses import ToolUses
 from chat.errors import ModelError
@@ -108,6 +109,9 @@ async def _receive(
     stream: AnswerStream, endpoint: ModelEndpoint, messages: Sequence[Message], tools: Mapping[str, Any] = NO_OPTIONS
 ) -> list[ToolCall]:
     """Receive the response to one request and return the calls of Cato's tools in it. Raises ModelError."""
+    if stream.requested_at is None and stream.prepared is not None:
+        # The first request follows the check of its prompt at once, a later one searches or a person's permission.
+        await run_in_db_thread(ensure_sendable, stream.job, stream.prepared.space_ids)
     stream.begin_round()
     options = {**stream.job.turn.generation_options, **tools}
     # `aclosing` closes the connection at once when the answer is cut off, so that the endpoint stops generating.

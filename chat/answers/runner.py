@@ -8,6 +8,7 @@ import logging
 import time
 import uuid
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -15,12 +16,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat import metrics
-from chat.answers import persistence, recall
+from chat.answers import persistence, preparation, recall
 from chat.answers.final_frames import finished_frames
 from chat.answers.flush import ensure_flushing, finish_saving, publish_frame
-from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, load_job
+from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, find_fallback, load_job, with_endpoint
 from chat.answers.persistence import AnswerOutcome
-from chat.answers.recall import PreparedAnswer, TurnRecall, prepared_turn
+from chat.answers.preparation import PolicyChangedError, PreparedAnswer, prepared_turn
+from chat.answers.recall import TurnRecall
 from chat.answers.recall_pool import RecallSkippedError, recall_pool
 from chat.answers.rounds import receive_answer
 from chat.answers.stream import AnswerStream
@@ -29,6 +31,7 @@ from chat.answers.web_search import search_for_turn
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_render_thread
 from chat.llm import client, failures
+from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames, watchdog
@@ -37,7 +40,7 @@ from chat.realtime.messages import Frame
 from chat.turns import queue, stopping
 from chat.turns.posting import PostedTurn
 from chat.turns.queue import Successors
-from memory.api import SearchResults
+from memory.api import CatoError, SearchResults
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +199,11 @@ async def _start_queued(ended: Turn, successors: Successors | None = None) -> No
 
 async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
     """Recall, then stream the model's answer until it ends, fails or is stopped."""
-    prepared = await _recall_and_prepare(stream, asked_at)
+    try:
+        prepared = await _recall_and_prepare(stream, asked_at)
+    except ModelError as error:
+        # The endpoint may not receive the thread: nothing was recalled for it, and nothing is sent.
+        return stream.build_outcome(Turn.State.FAILED, error.code, str(error))
     if prepared is None:
         stream.has_lost_lease = True
         return stream.build_outcome(Turn.State.INTERRUPTED)
@@ -223,8 +230,21 @@ async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
 
 
 async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> PreparedAnswer | None:
+    """Recall and build the prompt; None if the lease is lost. Raises ModelError if the endpoint may not receive the thread.
+
+    If the policy of the endpoint is changed meanwhile, what it may receive is recalled again.
+    """
+    stream.job.ensure_permitted()
     (recalled, elapsed), web_search = await asyncio.gather(_recall(stream.job, asked_at), search_for_turn(stream))
-    prepared = await run_in_db_thread(recall.prepare_answer, stream.job, recalled, round(1000 * elapsed), web_search)
+    while True:
+        recall_ms = round(1000 * elapsed)
+        try:
+            prepared = await run_in_db_thread(preparation.prepare_answer, stream.job, recalled, recall_ms, web_search)
+            break
+        except PolicyChangedError:
+            stream.use_job(await run_in_db_thread(with_endpoint, stream.job))
+            stream.job.ensure_permitted()
+            recalled, elapsed = await _recall(stream.job, asked_at)
     if prepared is None:
         return None
     stream.start(prepared)
@@ -241,10 +261,20 @@ async def _recall(job: AnswerJob, asked_at: float) -> tuple[TurnRecall, float]:
         recalled = await recall_pool().run(job.turn.author_id, deadline, lambda: recall.recall_for_turn(job))
     except RecallSkippedError:
         recalled = TurnRecall(SearchResults(note=Turn.RECALL_SKIPPED))
+    if job.permitted != job.audience and not recalled.search_results.note:
+        recalled = replace(recalled, withheld=await _count_withheld(job, deadline))
     elapsed = time.monotonic() - asked_at
     search_results = recalled.search_results
     metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
     return recalled, elapsed
+
+
+async def _count_withheld(job: AnswerJob, deadline: float) -> int | None:
+    """Return how many sources the endpoint may not receive; None if there is no time to search for them."""
+    try:
+        return await recall_pool().run(job.turn.author_id, deadline, lambda: recall.count_withheld(job))
+    except (RecallSkippedError, CatoError):
+        return None
 
 
 def _started_frame(job: AnswerJob, prepared: PreparedAnswer) -> Frame:
@@ -255,15 +285,29 @@ async def _consume(stream: AnswerStream, prepared: PreparedAnswer) -> None:
     if stream.job.endpoint is None:
         stream.feed(StreamChunk(_(PLACEHOLDER)))
         return
+    try:
+        await _receive_with_images(stream, stream.job.endpoint, prepared)
+    except ModelError as error:
+        if error.code not in failures.WITHOUT_ANSWER or stream.has_received:
+            raise
+        fallback = await run_in_db_thread(find_fallback, stream.job, prepared.space_ids)
+        if fallback is None or fallback.endpoint is None:
+            raise
+        stream.fallback = {"by": fallback.endpoint.label, "instead_of": stream.job.endpoint.label}
+        stream.use_job(fallback)
+        await _receive_with_images(stream, fallback.endpoint, prepared)
+
+
+async def _receive_with_images(stream: AnswerStream, endpoint: ModelEndpoint, prepared: PreparedAnswer) -> None:
     messages = prepared.messages
     try:
-        await receive_answer(stream, stream.job.endpoint, prepared, messages)
+        await receive_answer(stream, endpoint, prepared, messages)
     except ModelError as error:
         # Endpoints do not report in advance whether a model accepts images.
         if error.code != "rejected" or not client.has_images(messages):
             raise
         stream.images_dropped = True
-        await receive_answer(stream, stream.job.endpoint, prepared, client.without_images(messages))
+        await receive_answer(stream, endpoint, prepared, client.without_images(messages))
 
 
 async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> Turn | None:

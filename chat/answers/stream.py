@@ -12,7 +12,7 @@ from django.conf import settings
 
 from chat.answers.job import AnswerJob
 from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome
-from chat.answers.recall import PreparedAnswer
+from chat.answers.preparation import PreparedAnswer
 from chat.llm import failures
 from chat.llm.events import StreamChunk, add_usage
 from chat.llm.tool_calls import ToolCall, ToolCallCollector, ToolCallError
@@ -49,10 +49,12 @@ class AnswerStream:
         self.state: str = Turn.State.ANSWERING
         self.finish_reason = ""
         self.is_full = False
-        self.model = job.model or (job.endpoint.model if job.endpoint else "")
+        self.model = job.choice
         self.meter = UsageMeter()
         self.stopped = asyncio.Event()
         self.images_dropped = False
+        # As in `Turn`: which endpoint answers instead of the chosen one.
+        self.fallback: dict[str, str] = {}
         self.has_lost_lease = False
         self.has_lost_access = False
         self.has_started = False
@@ -84,6 +86,10 @@ class AnswerStream:
         self._round_start = len(self.text)
         self._max_chars = settings.CATO.chat.max_answer_chars
 
+    def use_job(self, job: AnswerJob) -> None:
+        """Go on with this job of the same turn, whose endpoint is another one."""
+        self.job, self.model = job, job.choice
+
     def start(self, prepared: PreparedAnswer) -> None:
         """Set the prepared state; from now on this stream writes the row."""
         self.revision = prepared.revision
@@ -100,6 +106,11 @@ class AnswerStream:
         if self.tool_calls.calls and self.text.strip():
             self._pending = "\n\n"
         self.usage, self.tool_calls, self._round_start = None, ToolCallCollector(), len(self.text)
+
+    @property
+    def has_received(self) -> bool:
+        """Return whether the model has begun to answer: it has sent text or reasoning, or called a tool."""
+        return bool(self._received_chars or self.tool_calls.calls or self.memory_searches or self.tool_uses)
 
     @property
     def round_text(self) -> str:
@@ -248,6 +259,7 @@ class AnswerStream:
             images_dropped=self.images_dropped,
             tool_messages=tool_messages,
             uncounted_usage=self.meter.total(),
+            fallback=self.fallback,
         )
 
     def _total_usage(self) -> dict[str, Any] | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from chat.answers.job import AnswerJob
+from chat.answers.job import AnswerJob, ensure_sendable
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread
 from chat.llm import client
+from chat.llm.data_policy import DataPolicy
 from chat.llm.usage_counts import UsageCounts, UsageMeter
 from chat.models import Turn
 from chat.threads import titles
@@ -23,6 +24,12 @@ async def write_title(job: AnswerJob, completed: Turn) -> None:
     if messages is None or job.endpoint is None:
         return
     if job.has_usage_limits and await run_in_db_thread(_is_title_over_limit, completed):
+        return
+    try:
+        # Its prompt is what the endpoint was sent and answered already; a policy is in force for what it has, too.
+        if job.endpoint.policy != DataPolicy():
+            await run_in_db_thread(ensure_sendable, job, frozenset({completed.thread.space_id}))
+    except ModelError:
         return
     meter = UsageMeter()
     reply = ""

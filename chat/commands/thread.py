@@ -12,8 +12,8 @@ from chat import access, services
 from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, parse_count
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.llm import endpoint
+from chat.llm.choices import read_model_lists, validate_choice
 from chat.llm.endpoint import ModelEndpoint
-from chat.llm.model_list import read_model_list, validate_model
 from chat.models import Thread
 from chat.realtime import frames
 from chat.realtime.hub import publish
@@ -87,7 +87,7 @@ def _model(context: CommandContext, arguments: list[str]) -> CommandResult:
     if name == "default":
         name = ""
     elif current is not None:
-        name = validate_model(current, name)
+        name = validate_choice(name, space=thread.space)
     services.set_model(thread, name)
     title = _displayed_model(current, name)
     if current is not None:
@@ -101,8 +101,10 @@ def _list_models(context: CommandContext, thread: Thread, current: ModelEndpoint
     title = _displayed_model(current, thread.model)
     if current is None:
         return CommandResult("/model", title, text=hint)
-    picker = model_picker_row(current, read_model_list(current), thread.model)
-    lines = [LabelledValue(row.name, _describe(row)) for row in picker.models]
+    among = [current, *endpoint.list_further()]
+    picker = model_picker_row(among, read_model_lists(among), thread.model, space=thread.space)
+    groups = picker.groups or (picker,)
+    lines = [LabelledValue(row.choice, _describe(row, group)) for group in groups for row in group.models]
     return CommandResult("/model", title, kind="list", text=f"{_note(picker)} {hint}".strip(), lines=lines)
 
 
@@ -121,11 +123,13 @@ def _note(picker: ModelPickerRow) -> str:
     return ""
 
 
-def _describe(row: ModelRow) -> str:
+def _describe(row: ModelRow, group: ModelPickerRow) -> str:
     facts = {
         _("current"): row.is_current,
         _("default"): row.is_default,
         _("not offered"): not row.is_offered,
+        group.location: bool(group.location),
+        group.refusal: bool(group.refusal),
     }
     return ", ".join(text for text, is_true in facts.items() if is_true)
 

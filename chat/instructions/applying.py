@@ -62,10 +62,15 @@ def choose(instructions: Iterable[AppliedInstruction], *, space_id: uuid.UUID) -
     return tuple(sorted(chosen, key=lambda row: (row.space_id != space_id, row.created_at, row.id)))
 
 
-def read_applicable(thread: Thread, *, besides: uuid.UUID | None = None) -> tuple[AppliedInstruction, ...]:
-    """Return the instructions of the next prompt in this thread, with one statement; `besides` as for `applicable`."""
+def read_applicable(thread: Thread) -> tuple[AppliedInstruction, ...]:
+    """Return the instructions of the next prompt in this thread, with one statement."""
+    return choose(read_all_applicable(thread), space_id=thread.space_id)
+
+
+def read_all_applicable(thread: Thread, *, besides: uuid.UUID | None = None) -> list[AppliedInstruction]:
+    """Return all instructions that apply in this thread, with one statement; `besides` as for `applicable`."""
     rows = applicable(thread, besides=besides).values_list("id", "space_id", "text", "created_at")
-    return choose((AppliedInstruction(*row) for row in rows), space_id=thread.space_id)
+    return [AppliedInstruction(*row) for row in rows]
 
 
 def prompt_text(instructions: Sequence[AppliedInstruction]) -> str:

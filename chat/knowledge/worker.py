@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -24,7 +23,7 @@ from chat.knowledge.reply import UnusableReplyError
 from chat.llm import client, failures
 from chat.llm import endpoint as endpoints
 from chat.llm.client import Message
-from chat.llm.endpoint import ModelEndpoint
+from chat.llm.data_policy import may_receive, refusal_text
 from chat.llm.structured import Completion, complete_json
 from chat.llm.usage_counts import UsageMeter
 from chat.models import Turn
@@ -99,12 +98,12 @@ class ExtractionRun:
 
     def _run(self) -> None:
         try:
-            endpoint = endpoints.current()
-            if endpoint is None or not settings.CATO.vector_store.enabled or not self._is_due():
+            chosen = endpoints.find(self._knowledge.model)
+            if chosen is None or not settings.CATO.vector_store.enabled or not self._is_due():
                 self._lease.release(due_at=timezone.now() + _INTERVAL, failures=0, backlog=self._backlog())
                 return
             self._lease.update(backlog=self._backlog())
-            due_at = self._extract_clusters(endpoint)
+            due_at = self._extract_clusters()
             if self._unusable:
                 reason = _("The model's reply for some messages could not be used. They are read again later.")
                 self._retry_later(reason, _MAX_DELAY_UNUSABLE)
@@ -132,7 +131,7 @@ class ExtractionRun:
         unread = memory.unread_exchanges(self._knowledge.space_id).count()
         return max(unread, self._knowledge.backlog) if unread else 0
 
-    def _extract_clusters(self, endpoint: ModelEndpoint) -> datetime:
+    def _extract_clusters(self) -> datetime:
         """Extract one batch of clusters; return when the space is to be looked at again."""
         if (later := self._later()) is not None:
             return later
@@ -145,8 +144,7 @@ class ExtractionRun:
             if (later := self._later()) is not None:
                 return later
             try:
-                ask = partial(self._ask, endpoint)
-                self._added += extract(self._knowledge.space, ids, ask=ask, hold=self._lease.renew)
+                self._added += extract(self._knowledge.space, ids, ask=self._ask, hold=self._lease.renew)
                 self._read += 1
             except UnusableReplyError:
                 self._unusable += 1
@@ -168,13 +166,19 @@ class ExtractionRun:
             return now + _AFTER_ANSWERS
         return now if time.monotonic() - self._started_at > _MAX_RUN else None
 
-    def _ask(self, endpoint: ModelEndpoint, messages: Sequence[Message]) -> str:
+    def _ask(self, messages: Sequence[Message]) -> str:
         """Return the model's reply, and count its tokens; the lease is renewed meanwhile.
 
-        Raises ModelError and LeaseLostError.
+        Raises ModelError, also if the endpoint may not receive the space's text now, and LeaseLostError.
         """
         stopped = threading.Event()
-        model = self._knowledge.model
+        chosen = endpoints.find(self._knowledge.model)
+        if chosen is None:
+            raise ModelError(_("No model is connected."), "refused")
+        endpoint, model = chosen.endpoint, chosen.model
+        if not may_receive(endpoint.policy, self._knowledge.space):
+            text = refusal_text(endpoint.label, self._knowledge.space, is_removed=endpoint.is_removed)
+            raise ModelError(text, "data_policy")
         meter = UsageMeter()
 
         def request() -> Completion:

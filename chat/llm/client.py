@@ -55,7 +55,7 @@ async def stream(
     splitter = ReasoningSplitter()
     try:
         chosen = model or endpoint.model or await _first_model(endpoint)
-        meter.begin_request(messages, model=chosen)
+        meter.begin_request(messages, model=endpoint.choice_of(chosen))
         async with aclosing(_stream_chunks(endpoint, messages, chosen, options)) as chunks:
             async for chunk in chunks:
                 meter.add(chunk)
@@ -153,7 +153,8 @@ async def list_models(endpoint: ModelEndpoint) -> list[str]:
         names = [model.id for model in page.data]
     except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise failures.no_models(endpoint.host) from error
-    return sorted(name for name in names if isinstance(name, str) and len(name) <= _MAX_NAME_LENGTH)[:_MAX_MODELS]
+    known = (name for name in names if isinstance(name, str) and len(endpoint.choice_of(name)) <= _MAX_NAME_LENGTH)
+    return sorted(known)[:_MAX_MODELS]
 
 
 @asynccontextmanager

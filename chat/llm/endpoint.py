@@ -1,15 +1,23 @@
-"""The model endpoint: environment and configuration file take precedence over the settings page."""
+"""The model endpoints. For the first one, environment and configuration file take precedence over the settings page.
+
+A choice is what threads, requests and people store of a model: `model` is one of the first endpoint, `name/model` one of
+the further endpoint with that name, and "" the default model of the first.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db.models import Subquery
 from django.http import HttpRequest
 
 from chat.encryption import decrypt, encrypt
+from chat.llm.data_policy import DataPolicy
 from chat.models import Endpoint
 
 OPENAI = "https://api.openai.com/v1"
@@ -22,16 +30,29 @@ class KeyNeededError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """A model endpoint; if `model` is empty, the first model that it lists is used."""
+    """A model endpoint; if `model` is empty, the first model that it lists is used. The first endpoint has no `name`."""
 
     base_url: str
     api_key: str
     model: str
+    name: str = ""
+    location: str = field(default="", compare=False)
+    policy: DataPolicy = field(default=DataPolicy(), compare=False)
+    # Name of the endpoint that is asked if this one does not answer; None: no other.
+    fallback: str | None = field(default=None, compare=False)
+    # When its row was last changed; None: it has none.
+    changed_at: datetime | None = field(default=None, compare=False)
+    is_removed: bool = False
 
     @property
     def host(self) -> str:
         """The host and port of the base URL."""
         return urlsplit(self.base_url).netloc
+
+    @property
+    def label(self) -> str:
+        """What people read of it: its name, if it has one, and its host."""
+        return f"{self.name} ({self.host})" if self.name else self.host
 
     @property
     def is_local(self) -> bool:
@@ -46,15 +67,80 @@ class ModelEndpoint:
         """Return the name to show for a thread with this model; "" is the default one."""
         return chosen or self.model or self.host
 
+    def choice_of(self, model: str) -> str:
+        """Return the choice for this model."""
+        return f"{self.name}/{model}" if self.name else model
+
     def __repr__(self) -> str:
         return f"ModelEndpoint({self.base_url}, {self.model})"
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """The endpoint and the name of a model there, "" for the endpoint's default model."""
+
+    endpoint: ModelEndpoint
+    model: str
+
+
 def current() -> ModelEndpoint | None:
-    """Return the endpoint in use; None in dummy mode, which is configured or follows from no endpoint being set."""
+    """Return the first endpoint; None in dummy mode, which is configured or follows from no endpoint being set."""
+    return None if settings.CATO.dummy_mode else _first(_first_row())
+
+
+def list_endpoints() -> list[ModelEndpoint]:
+    """Return the endpoints in use: the first one, if it is set, then the further ones by name."""
+    first = current()
+    return [*([first] if first else []), *list_further()]
+
+
+def list_further() -> list[ModelEndpoint]:
+    """Return the further endpoints in use, by name."""
+    if settings.CATO.dummy_mode:
+        return []
+    return [_further(row) for row in Endpoint.objects.filter(removed_at=None).exclude(name="").order_by("name")]
+
+
+def find(choice: str) -> ChosenModel | None:
+    """Return what a choice means now, with one statement; None if nothing answers: `current` is None.
+
+    Names of further endpoints take precedence over models of the first one. A removed endpoint may receive nothing.
+    """
     if settings.CATO.dummy_mode:
         return None
-    saved = Endpoint.objects.first()
+    name, slash, model = choice.partition("/")
+    names = ["", name] if slash else [""]
+    rows = {row.name: row for row in Endpoint.objects.filter(name__in=names)}
+    if name and name in rows:
+        return ChosenModel(_further(rows[name]), model)
+    first = _first(rows.get(""))
+    return ChosenModel(first, choice) if first else None
+
+
+def find_named(name: str) -> ModelEndpoint | None:
+    """Return the endpoint of this name, "" for the first one; None if there is none. A removed one is returned."""
+    if not name:
+        return current()
+    row = Endpoint.objects.filter(name=name).first()
+    return None if row is None or settings.CATO.dummy_mode else _further(row)
+
+
+def policy_columns(name: str) -> dict[str, Subquery]:
+    """Return columns that read the present policy of the endpoint of this name with another row, for `policy_of`."""
+    row = Endpoint.objects.filter(name=name)
+    return {"policy_kind": Subquery(row.values("policy")), "policy_places": Subquery(row.values("allowed_in"))}
+
+
+def policy_of(row: Any) -> DataPolicy:
+    """Return the policy that `policy_columns` has read with this row."""
+    return DataPolicy() if row.policy_kind is None else DataPolicy(row.policy_kind, frozenset(row.policy_places))
+
+
+def _first_row() -> Endpoint | None:
+    return Endpoint.objects.filter(name="").first()
+
+
+def _first(saved: Endpoint | None) -> ModelEndpoint | None:
     llm = settings.CATO.llm
     fixed = externally_configured_fields()
     base_url = (llm.base_url if "base_url" in fixed else saved and saved.base_url) or ""
@@ -62,7 +148,29 @@ def current() -> ModelEndpoint | None:
     model = (llm.model if "model" in fixed else saved and saved.model) or llm.model or ""
     if not base_url and not api_key:
         return None
-    return ModelEndpoint(base_url=_address(base_url), api_key=api_key, model=model)
+    return ModelEndpoint(_address(base_url), api_key, model, **_policy_fields(saved))
+
+
+def _further(row: Endpoint) -> ModelEndpoint:
+    return ModelEndpoint(
+        _address(row.base_url),
+        decrypt(row.encrypted_key),
+        row.model,
+        name=row.name,
+        is_removed=row.removed_at is not None,
+        **_policy_fields(row),
+    )
+
+
+def _policy_fields(row: Endpoint | None) -> dict[str, Any]:
+    if row is None:
+        return {}
+    return {
+        "location": row.location,
+        "policy": DataPolicy(row.policy, frozenset(row.allowed_in)),
+        "fallback": row.fallback,
+        "changed_at": row.changed_at,
+    }
 
 
 def of_request(request: HttpRequest) -> ModelEndpoint | None:
@@ -81,7 +189,7 @@ def externally_configured_fields() -> dict[str, str]:
 
 def needs_key(*, base_url: str, api_key: str | None) -> bool:
     """Return whether a stored key would be kept for another address than its own."""
-    saved = Endpoint.objects.first()
+    saved = _first_row()
     if api_key is not None or saved is None or not saved.encrypted_key:
         return False
     return _address(base_url) != _address(saved.base_url)
@@ -94,7 +202,7 @@ def save(*, base_url: str, api_key: str | None, model: str) -> None:
     """
     if needs_key(base_url=base_url, api_key=api_key):
         raise KeyNeededError
-    saved = Endpoint.objects.first() or Endpoint()
+    saved = _first_row() or Endpoint()
     saved.base_url, saved.model = base_url, model
     if api_key is not None:
         saved.encrypted_key = encrypt(api_key)
@@ -107,13 +215,13 @@ def _address(base_url: str) -> str:
 
 def stored_fields() -> tuple[str, str, bool]:
     """Return the base URL and model of the settings page, and whether a key is stored."""
-    row = Endpoint.objects.first()
+    row = _first_row()
     return (row.base_url, row.model, bool(row.encrypted_key)) if row else ("", "", False)
 
 
 def is_key_undecryptable() -> bool:
     """Return whether the stored key was encrypted with another secret key."""
-    row = Endpoint.objects.first()
+    row = _first_row()
     return row is not None and bool(row.encrypted_key) and not decrypt(row.encrypted_key)
 
 

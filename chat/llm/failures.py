@@ -13,6 +13,8 @@ from chat.errors import KeyRefusedError, ModelError
 
 # The codes of failures of an endpoint that does not respond.
 NOT_RESPONDING = ("unreachable", "timeout")
+# Those of a request to which an endpoint sent no answer, so that another one may be asked.
+WITHOUT_ANSWER = ("unreachable", "timeout", "rate_limited", "refused", "broken", "cut")
 # Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
 _MAX_WAIT = 24 * 60 * 60  # seconds; a longer Retry-After is ignored

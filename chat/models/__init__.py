@@ -3,7 +3,7 @@
 from chat.models.additions import Addition
 from chat.models.attachments import ATTACHMENTS, Attachment, place_of_attachment, place_of_image
 from chat.models.digests import Digest
-from chat.models.endpoint import Endpoint
+from chat.models.endpoint import Endpoint, SpaceModel
 from chat.models.imports import IMPORTS, ImportJob, place_of_import
 from chat.models.instructions import Instruction, SavedPrompt
 from chat.models.receipts import Receipt

@@ -139,6 +139,13 @@ class Turn(models.Model):
     images_dropped = models.BooleanField(
         default=False, help_text="the model does not accept images and answered without them"
     )
+    withheld = models.JSONField(
+        default=dict,
+        help_text="number of `sources` and `instructions` that the endpoint `of` the answer may not receive; empty: none",
+    )
+    fallback = models.JSONField(
+        default=dict, help_text="which endpoint answered `instead_of` which one that did not; empty: the chosen one"
+    )
     applied_instructions = models.JSONField(
         default=list, help_text="ids of the standing instructions in the prompt, in their order"
     )

@@ -58,6 +58,35 @@ def tools_note(turn: Turn) -> str:
     return _("Called %(tools)s") % {"tools": ", ".join(turn.called_tools)} if turn.called_tools else ""
 
 
+def withheld_note(turn: Turn) -> str:
+    """Return what the endpoint of the answer was not sent, because its data policy excludes it; "" if nothing."""
+    if not turn.withheld:
+        return ""
+    host, sources, instructions = (turn.withheld[name] for name in ("of", "sources", "instructions"))
+    parts = []
+    if sources is None:
+        parts.append(_("Sources of other spaces not sent to %(host)s.") % {"host": host})
+    elif sources:
+        sentence = ngettext(
+            "%(count)s source not sent to %(host)s.", "%(count)s sources not sent to %(host)s.", sources
+        )
+        parts.append(sentence % {"count": format_number(sources), "host": host})
+    if instructions:
+        sentence = ngettext(
+            "%(count)s instruction not sent to %(host)s.", "%(count)s instructions not sent to %(host)s.", instructions
+        )
+        parts.append(sentence % {"count": format_number(instructions), "host": host})
+    return " ".join(parts)
+
+
+def fallback_note(turn: Turn) -> str:
+    """Return that another endpoint than the chosen one answered; "" otherwise."""
+    if not turn.fallback:
+        return ""
+    by, instead_of = turn.fallback["by"], turn.fallback["instead_of"]
+    return _("Answered by %(by)s, because %(instead_of)s did not answer.") % {"by": by, "instead_of": instead_of}
+
+
 def end_note(turn: Turn) -> str:
     """Return why the answer ended early or was cut off, "" otherwise."""
     if turn.state == Turn.State.STOPPED:

@@ -26,7 +26,7 @@ from chat.rows.recall import recalled_rows, thread_titles_of_recalled
 from chat.rows.receipts import ReceiptRow
 from chat.rows.sources import RecallPanelRow, citations_of, panel_row, summary_row
 from chat.rows.tool_uses import ToolQuestionRow, ToolUseRow, tool_question_rows, tool_use_rows
-from chat.rows.turn_texts import end_note, memory_text, phase_text, tools_note
+from chat.rows.turn_texts import end_note, fallback_note, memory_text, phase_text, tools_note, withheld_note
 from chat.rows.web_search import WebSearchRow, web_search_row, with_web_sources
 from chat.web_search.records import WebSearch
 from memory import api as memory
@@ -73,6 +73,8 @@ class TurnRow:
     attachments: Sequence[AttachmentRow]
     images_note: str
     tools_note: str
+    withheld_note: str
+    fallback_note: str
     reasoning: str
     blocks_html: SafeString
     segments_html: SafeString
@@ -213,6 +215,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         attachments=attachment_rows(details.attachments, details.progress),
         images_note=_("This model does not support images; they were not sent.") if turn.images_dropped else "",
         tools_note=tools_note(turn),
+        withheld_note=withheld_note(turn),
+        fallback_note=fallback_note(turn),
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
         segments_html=mark_safe("".join(segments)),

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.attachments import attachments_of, delete_unreferenced, move_documents_of
 from chat.errors import InvalidMessageError
+from chat.llm.choices import space_model
 from chat.models import ReaderMarks, Thread, ThreadSession, Turn
 from chat.realtime.notifications import active_readers, notify_after_commit, notify_thread_changed
 from chat.threads.locks import ensure_idle, ensure_not_answering, lock_thread
@@ -41,7 +42,7 @@ def create_thread(
         space=space,
         title=title or _("New thread"),
         title_source=Thread.TitleSource.USER if title else Thread.TitleSource.FIRST_MESSAGE,
-        model=get_user_model().objects.get(pk=person_id).default_model,
+        model=space_model(space.id) or get_user_model().objects.get(pk=person_id).default_model,
         is_remembered=is_remembered,
         last_message_at=timezone.now(),
     )

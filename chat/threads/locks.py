@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 
 from chat.errors import ThreadBusyError
+from chat.llm.choices import any_policy, any_space_model
 from chat.models import Thread
 from chat.usage.limits import any_limit
 
@@ -15,10 +16,13 @@ from chat.usage.limits import any_limit
 def lock_person(person_id: uuid.UUID) -> Any:
     """Lock the person's row until the transaction ends, so that limits per person are counted correctly.
 
-    It is returned with `has_usage_limits`, for `ensure_within_limits`.
+    It is returned with `has_usage_limits`, for `ensure_within_limits`, and with `has_data_policies` and `has_space_models`,
+    for `chat.llm.choices`.
     """
     people = get_user_model().objects.select_for_update(no_key=True)
-    return people.annotate(has_usage_limits=any_limit()).get(id=person_id)
+    return people.annotate(
+        has_usage_limits=any_limit(), has_data_policies=any_policy(), has_space_models=any_space_model()
+    ).get(id=person_id)
 
 
 def lock_thread(thread_id: uuid.UUID) -> Thread:

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from chat.errors import ConflictError
+from chat.llm.choices import ensure_may_receive
 from chat.models import Thread, Turn
 from chat.threads.locks import ensure_idle, lock_person, lock_thread
 from chat.turns.answer_limit import ensure_free_answer
@@ -42,7 +43,7 @@ def edit_message(
     """Create a sibling turn with another message and activate its branch.
 
     `person_id` is the editor: the author of the turn or the owner of the thread. `is_typed`: they typed the message on a
-    page. Raises InvalidMessageError, ConflictError, UsageLimitError.
+    page. Raises InvalidMessageError, DataPolicyError, ConflictError, UsageLimitError.
     """
     return _add_sibling(turn, person_id, person_id, validate_message(message), client_key, origin, is_typed=is_typed)
 
@@ -52,7 +53,8 @@ def regenerate(
 ) -> BranchSwitch:
     """Create a sibling turn with the same message, of the same date, and activate its branch.
 
-    `person_id` is the author of the turn or the owner of the thread. Raises ConflictError and UsageLimitError.
+    `person_id` is the author of the turn or the owner of the thread. Raises ConflictError, DataPolicyError
+    and UsageLimitError.
     """
     return _add_sibling(
         turn,
@@ -108,6 +110,8 @@ def _add_sibling(
     ensure_free_answer(author_id)
     token_id = origin.api_token_id if origin else None
     ensure_within_limits(author, space=thread.space, api_token_id=token_id, by=person_id)
+    choice = (origin.requested_model if origin else "") or thread.model
+    ensure_may_receive(author, space=thread.space, choice=choice)
     sibling = create_turn(
         thread,
         place,

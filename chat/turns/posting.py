@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from chat.attachments import claim_attachments
 from chat.errors import InvalidMessageError
+from chat.llm.choices import ensure_may_receive, model_of_new_thread
 from chat.models import Attachment, Thread, Turn
 from chat.threads.locks import lock_person, lock_thread
 from chat.turns.answer_limit import is_running_answer
@@ -71,9 +72,9 @@ def create_thread_with_message(
 ) -> PostedTurn:
     """Create a thread with its first message in `space`, which this person can read; None: the personal space.
 
-    `model`: that of the thread, "" for the configured one; None: the person's default. `is_typed`: the person typed the
-    message on a page. `tool_server_ids` are switched on in the thread. `has_web_search`: the web is searched for its
-    messages. Idempotent by `client_key`. Raises InvalidMessageError and UsageLimitError.
+    `model`: that of the thread, "" for the configured one; None: the default of the space or else of the person. `is_typed`:
+    the person typed the message on a page. `tool_server_ids` are switched on in the thread. `has_web_search`: the web is
+    searched for its messages. Idempotent by `client_key`. Raises InvalidMessageError, DataPolicyError and UsageLimitError.
     """
     message = validate_message(message)
     # Concurrent copies of a message wait for each other here: there is no thread yet whose row could be locked.
@@ -85,13 +86,15 @@ def create_thread_with_message(
         return PostedTurn(existing, is_new=False)
     space = space or memory.personal_space(person_id)
     ensure_within_limits(person, space=space, api_token_id=origin.api_token_id if origin else None)
+    model = model_of_new_thread(person, space) if model is None else model
+    ensure_may_receive(person, space=space, choice=(origin.requested_model if origin else "") or model)
     has_free = len(own_turns) < settings.CATO.chat.concurrent_answers
     now, turn_id = timezone.now(), uuid.uuid4()
     thread = Thread.objects.create(
         owner=person,
         space=space,
         title=excerpt(message, 80),
-        model=person.default_model if model is None else model,
+        model=model,
         is_remembered=is_remembered,
         recall_filter={} if recall_filter.is_empty else recall_filter.as_json(),
         tool_server_ids=[str(id) for id in tool_server_ids],
@@ -132,7 +135,7 @@ def post_message(
 ) -> PostedTurn:
     """Post a message to the thread; idempotent by `client_key`.
 
-    Raises UsageLimitError, and InvalidMessageError, also if the queue is full.
+    Raises UsageLimitError, DataPolicyError, and InvalidMessageError, also if the queue is full.
 
     `is_typed`: the author typed the message on a page. It is queued while the thread is busy, or while its author has
     `chat.concurrent_answers` answers in progress. `digest_scope`: the message is a digest's, with this `DigestScope`.
@@ -148,6 +151,7 @@ def post_message(
         sentence = _("%(count)s messages are queued. Send this one after the next answer.")
         raise InvalidMessageError(sentence % {"count": format_number(MAX_QUEUED)})
     ensure_within_limits(person, space=thread.space, api_token_id=origin.api_token_id if origin else None)
+    ensure_may_receive(person, space=thread.space, choice=(origin.requested_model if origin else "") or thread.model)
     claimed = claim_attachments(attachments, owner_id=author_id)
     turn = create_turn(
         thread,

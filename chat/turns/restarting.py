@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import ConflictError
+from chat.llm.choices import ensure_may_receive
 from chat.models import Turn
 from chat.realtime.notifications import notify_link_changed
 from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
@@ -56,7 +57,7 @@ def restart(
 ) -> Turn:
     """Start another attempt at a turn that `is_allowed`, with these changes of its columns.
 
-    Raises ConflictError and UsageLimitError. `by` is who acts; None: the author. `is_continued`: an answer goes on that has
+    Raises ConflictError, DataPolicyError and UsageLimitError. `by` is who acts; None: the author. `is_continued`: an answer goes on that has
     not ended for its author, which no limit of usage cuts off.
     """
     author = lock_person(turn.author_id)
@@ -70,6 +71,7 @@ def restart(
         count_before_deletion(thread.turns.filter(id=turn.id))
     if not is_continued:
         ensure_within_limits(author, space=thread.space, api_token_id=current.api_token_id, by=by)
+    ensure_may_receive(author, space=thread.space, choice=current.requested_model or thread.model)
     thread.turns.filter(id=turn.id).update(
         state=Turn.State.RECALLING,
         attempt=F("attempt") + 1,

@@ -1,4 +1,4 @@
-"""The model picker: the models of the endpoint, as a popover of the composer or as a page of its own."""
+"""The model picker: the models of the endpoints, as a popover of the composer or as a page of its own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from django.views.decorators.http import require_http_methods
 from chat import access, services
 from chat.errors import ConflictError, InvalidMessageError
 from chat.llm import endpoint
+from chat.llm.choices import read_model_lists, validate_choice
 from chat.llm.endpoint import ModelEndpoint
-from chat.llm.model_list import MAX_NAME_LENGTH, read_model_list, validate_model
+from chat.llm.model_list import MAX_NAME_LENGTH
 from chat.models import Thread
 from chat.realtime import frames
 from chat.realtime.hub import publish
 from chat.rows.model_picker import model_picker_row
-from memory.api import PageRequest, clean_text
+from memory.api import PageRequest, Space, clean_text, list_open_spaces, parse_uuid, personal_space
 
 
 @require_http_methods(["GET", "POST"])
@@ -31,7 +32,7 @@ def thread_model(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     if request.method == "GET":
         return _picker(request, thread, current, chosen=thread.model)
     try:
-        name = validate_model(current, request.POST.get("model", ""))
+        name = validate_choice(request.POST.get("model", ""), space=thread.space)
     except InvalidMessageError as error:
         return _refusal(request, error)
     services.set_model(thread, name)
@@ -49,7 +50,7 @@ def new_thread_model(request: PageRequest) -> HttpResponse:
         return _picker(request, None, current, chosen="" if chosen == current.model else chosen)
     name = request.POST.get("model", "").strip()
     try:
-        saved = validate_model(current, name)
+        saved = validate_choice(name, space=_chosen_space(request))
     except InvalidMessageError as error:
         return _refusal(request, error)
     if request.htmx:
@@ -64,7 +65,13 @@ def model_of_new_thread(request: PageRequest) -> str | None:
     """Return the model that the first message of a thread carries; None if none was chosen. Raises InvalidMessageError."""
     name = request.POST.get("model", "").strip()
     current = endpoint.of_request(request) if name else None
-    return None if current is None else validate_model(current, name)
+    return None if current is None else validate_choice(name)
+
+
+def _chosen_space(request: PageRequest) -> Space | None:
+    """Return the space that is chosen for a new thread; None if it is unknown."""
+    id = parse_uuid(request.POST.get("space") or request.GET.get("space", ""))
+    return next((space for space in list_open_spaces(request.user.pk) if space.id == id), None) if id else None
 
 
 def _connected_endpoint(request: PageRequest) -> ModelEndpoint:
@@ -76,10 +83,12 @@ def _connected_endpoint(request: PageRequest) -> ModelEndpoint:
 
 def _picker(request: PageRequest, thread: Thread | None, current: ModelEndpoint, *, chosen: str) -> HttpResponse:
     query = clean_text(request.GET.get("q", "")).strip()[:MAX_NAME_LENGTH]
+    among = [current, *endpoint.list_further()]
+    space = thread.space if thread else _chosen_space(request) or personal_space(request.user.pk)
     context = {
         "section": "thread" if thread else "new",
         "thread": thread,
-        "picker": model_picker_row(current, read_model_list(current), chosen, query),
+        "picker": model_picker_row(among, read_model_lists(among), chosen, query, space=space),
         # The page of a new thread keeps what is in its URL.
         "url": request.path if request.htmx else request.get_full_path(),
     }

@@ -112,6 +112,7 @@ def model_settings(request: PageRequest) -> HttpResponse:
         "models": names,
         "models_error": "" if form.errors else models_error,
         "models_note": models_note,
+        "has_further": bool(endpoint.list_further()),
         "offers": [] if current else _local_models(),
         "try_url": reverse("try_model"),
     }

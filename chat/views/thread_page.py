@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from chat import access, commands
 from chat.llm import endpoint
+from chat.llm.choices import space_model
 from chat.llm.model_list import MAX_NAME_LENGTH
 from chat.models import Attachment, Thread, Turn
 from chat.realtime.presence import Visitor, visitors
@@ -40,6 +41,7 @@ from memory.api import (
     PageRequest,
     clean_text,
     parse_uuid,
+    readable_space_ids,
     space_choices,
     upload_limits,
 )
@@ -114,7 +116,7 @@ def _additions(request: PageRequest, rows: Sequence[TurnRow]) -> dict[uuid.UUID,
 
 def _thread_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> ThreadRow:
     current = endpoint.of_request(request)
-    chosen = thread.model if thread else _chosen_model(request) or request.user.default_model
+    chosen = thread.model if thread else _chosen_model(request) or _default_model(request)
     return thread_row(
         thread,
         person_id=request.user.pk,
@@ -129,6 +131,13 @@ def _chosen_model(request: PageRequest) -> str:
     """Return the model that was chosen for a new thread, on a page without script or before its message was refused."""
     data = request.POST if request.method == "POST" else request.GET
     return clean_text(data.get("model", "")).strip()[:MAX_NAME_LENGTH]
+
+
+def _default_model(request: PageRequest) -> str:
+    """Return the model of a new thread for which none is chosen: that of the space in the URL, or else the person's."""
+    space_id = parse_uuid(request.GET.get("space", ""))
+    is_readable = space_id is not None and space_id in readable_space_ids(request.user.pk)
+    return (space_model(space_id) if space_id and is_readable else "") or request.user.default_model
 
 
 def _model_url(request: PageRequest, thread: Thread | None) -> str:

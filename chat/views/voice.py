@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from chat import access
-from chat.errors import ModelError, UsageLimitError
-from chat.llm import audio, client
+from chat.errors import DataPolicyError, ModelError, UsageLimitError
+from chat.llm import audio, client, data_policy
 from chat.llm import endpoint as endpoints
 from chat.llm.endpoint import ModelEndpoint
 from chat.rendering.speech import speech_parts
@@ -39,6 +39,9 @@ def dictation(request: PageRequest) -> HttpResponse:
     """
     try:
         endpoint = _endpoint(audio.can_transcribe())
+        if endpoint.policy.kind != data_policy.ALL:
+            # A recording can become a message in any space.
+            raise DataPolicyError(_("The model for dictation may not receive text of all spaces. Type the message."))
         count_message(request.user.pk)
         check_limits(request.user.pk, space=None)
         content_type, recording = _read_recording(request)
@@ -83,6 +86,8 @@ def _prepare_speech(
     """
     turn = access.get_turn(person_id, thread_id, turn_id)
     endpoint = _endpoint(audio.can_read_aloud())
+    if not data_policy.may_receive(endpoint.policy, turn.thread.space):
+        raise DataPolicyError(_("The model that reads aloud may not receive text of this space."))
     if not (part.isascii() and part.isdecimal() and len(part) <= _MAX_PART_DIGITS):
         raise InvalidInputError(_("There is no such part of the answer."))
     parts = [] if turn.is_running else speech_parts(turn.answer)

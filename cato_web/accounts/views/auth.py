@@ -192,7 +192,7 @@ def data_locations() -> list[dict[str, str]]:
     """Describe where data is stored and which hosts receive it, from the configuration."""
     conf = settings.CATO
     host = remote_host(conf.vector_store)
-    hosts = ([host] if host else []) + ([model_endpoint.host] if (model_endpoint := endpoint.current()) else [])
+    hosts = list(dict.fromkeys(filter(None, [host, *(one.host for one in endpoint.list_endpoints())])))
     local = _("on this machine")
     return [
         {"label": _("Memory"), "figure": local if conf.database_url is None else _("in your database")},

@@ -18,6 +18,8 @@ from cato_web.accounts import groups
 from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.usage.rows import usage_rows, usage_total
+from chat.llm import endpoint
+from chat.llm.choices import set_space_model, space_model
 from chat.rows.instructions import space_section
 from chat.rows.space_contents import space_contents
 from chat.rows.usage import limit_row
@@ -25,7 +27,7 @@ from chat.usage.counting import month_start
 from chat.usage.limits import limit_states
 from chat.usage.reports import UsageFilter
 from memory import api as memory
-from memory.api import Membership, MembershipChange, Space, parse_uuid
+from memory.api import InvalidInputError, Membership, MembershipChange, Space, parse_uuid
 
 _MAX_CHANGES = 30
 _SENTENCES = {
@@ -85,7 +87,10 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
         "choices": [space_row] if is_managed else [],
     }
     if can_edit:
-        context |= _usage(space_row)
+        context |= _usage(space_row) | {
+            "has_model": endpoint.of_request(request) is not None,
+            "model": space_model(space_row.pk),
+        }
     if not space_row.is_project:
         return render(request, "people/space.html", context)
     manages = memory.manages_space(request.user.pk, space_row)
@@ -125,6 +130,19 @@ def change_members(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRe
         groups.set_role(group, person.pk, change, by=request.user)
         done = _("Saved.")
     messages.success(request, done % {"name": person.name, "group": group.name})
+    return redirect("space", group.pk)
+
+
+@require_POST
+def change_model(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
+    """Set the model of new threads in a group or project; empty: the default of who writes."""
+    group = groups.group_to_edit(request.user, space_id)
+    try:
+        set_space_model(group, memory.clean_text(request.POST.get("model", "")))
+    except InvalidInputError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, _("Saved."))
     return redirect("space", group.pk)
 
 

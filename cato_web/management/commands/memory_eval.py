@@ -14,9 +14,20 @@ from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.management.store_command import StoreCommand
 from chat.errors import ModelError
 from chat.llm import client, endpoint
+from chat.llm.data_policy import ALL, permitted_spaces, personal_among
 from chat.llm.endpoint import ModelEndpoint
 from memory import api as memory
-from memory.api import MAX_SAMPLE, WITHOUT_RAREST_WORDS, CatoError, Evaluation, InvalidInputError, Rephraser, evaluate
+from memory.api import (
+    MAX_SAMPLE,
+    WITHOUT_RAREST_WORDS,
+    CatoError,
+    Evaluation,
+    InvalidInputError,
+    Rephraser,
+    Space,
+    SpaceIds,
+    evaluate,
+)
 
 _PROMPT = (
     "Below is a passage that somebody wrote or saved some weeks ago. Write the one question with which they would "
@@ -56,6 +67,8 @@ class Command(StoreCommand):
 
             try:
                 readable = memory.readable_space_ids(get_user_by_name(options["user"]).pk) if options["user"] else None
+                if model_endpoint and model_endpoint.policy.kind != ALL:
+                    readable = _permitted(model_endpoint, readable)
                 rows = evaluate(
                     strategies=strategies,
                     sample=options["sample"],
@@ -78,6 +91,13 @@ class Command(StoreCommand):
             except InvalidInputError as error:
                 self.stderr.write(str(error))
         return loadable
+
+
+def _permitted(model_endpoint: ModelEndpoint, readable: SpaceIds | None) -> SpaceIds:
+    """Return those of the spaces, None for all, whose text the endpoint may receive."""
+    spaces = list(Space.objects.all())
+    among = frozenset(space.pk for space in spaces) if readable is None else readable
+    return permitted_spaces(model_endpoint.policy, among, personal=personal_among(spaces))
 
 
 @contextmanager

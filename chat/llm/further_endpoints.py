@@ -1,0 +1,146 @@
+"""Further model endpoints: add, change and remove them, and set the policies of all. Only administrators do this."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.encryption import decrypt, encrypt
+from chat.errors import InvalidMessageError
+from chat.llm.data_policy import LISTED, PERSONAL
+from chat.llm.endpoint import KeyNeededError, list_endpoints
+from chat.models import Endpoint, SpaceModel, Thread, Turn
+from memory.api import Space, SpaceKnowledge, clean_text
+
+MAX_NAME = 30
+# "cato" is the thread's own model for API clients, and "default" that of the command /model.
+_RESERVED = ("cato", "default")
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointFields:
+    """What an administrator enters; `api_key` None keeps the stored key. `fallback` is as in `Endpoint`."""
+
+    base_url: str
+    api_key: str | None
+    model: str
+    location: str
+    policy: str
+    allowed_in: Sequence[str] = ()
+    fallback: str | None = None
+
+
+def first_row() -> Endpoint:
+    """Return the row of the first endpoint, new if there is none: its policy is stored, also if it is configured elsewhere."""
+    return Endpoint.objects.filter(name="").first() or Endpoint()
+
+
+def validate_name(name: str) -> str:
+    """Return the name for a new endpoint. Raises InvalidMessageError if it cannot be used."""
+    name = clean_text(name).strip().lower()
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name) or name in _RESERVED:
+        sentence = _("Write a name of at most %(most)s letters a to z, digits, dots and hyphens, other than cato.")
+        raise InvalidMessageError(sentence % {"most": MAX_NAME})
+    if Endpoint.objects.filter(name=name, removed_at=None).exists():
+        raise InvalidMessageError(_("There is an endpoint of this name already."))
+    # Such a choice means a model of the first endpoint, and would be one of the new endpoint from now on.
+    if not Endpoint.objects.filter(name=name).exists() and _is_chosen(f"{name}/"):
+        sentence = _("Models that begin with %(name)s/ are in use at the first endpoint. Choose another name.")
+        raise InvalidMessageError(sentence % {"name": name})
+    return name
+
+
+@transaction.atomic
+def add_endpoint(name: str, fields: EndpointFields) -> Endpoint:
+    """Add an endpoint; a removed one of the same name is used again. Raises InvalidMessageError."""
+    name = validate_name(name)
+    row = Endpoint.objects.filter(name=name).first() or Endpoint(name=name)
+    row.encrypted_key = b""
+    row.removed_at = None
+    return _save(row, fields)
+
+
+@transaction.atomic
+def change_endpoint(row: Endpoint, fields: EndpointFields) -> Endpoint:
+    """Change a further endpoint. Raises InvalidMessageError, and KeyNeededError if the key belongs to another address."""
+    if fields.api_key is None:
+        stored_key(row, base_url=fields.base_url)
+    return _save(row, fields)
+
+
+def stored_key(row: Endpoint, *, base_url: str) -> str:
+    """Return the stored key, "" without one. Raises KeyNeededError if it belongs to another address than this one."""
+    if row.encrypted_key and base_url.rstrip("/") != row.base_url:
+        raise KeyNeededError
+    return decrypt(row.encrypted_key)
+
+
+@transaction.atomic
+def set_policy(
+    row: Endpoint, *, location: str, policy: str, allowed_in: Iterable[str], fallback: str | None = None
+) -> None:
+    """Set where an endpoint runs, what it may receive, and what is asked instead of it. Raises InvalidMessageError."""
+    row.location = " ".join(clean_text(location).split())[:60]
+    row.policy = Endpoint.Policy(policy).value
+    row.allowed_in = _validate_places(allowed_in) if policy == LISTED else []
+    row.fallback = _validate_fallback(row, fallback)
+    row.save()
+
+
+@transaction.atomic
+def remove_endpoint(row: Endpoint) -> None:
+    """Remove a further endpoint with its address and key. Threads that use it ask for another model."""
+    row.base_url, row.encrypted_key, row.model = "", b"", ""
+    row.policy, row.allowed_in, row.fallback = Endpoint.Policy.NONE, [], None
+    row.removed_at = timezone.now()
+    row.save()
+    Endpoint.objects.filter(fallback=row.name).update(fallback=None)
+    SpaceModel.objects.filter(model__startswith=f"{row.name}/").delete()
+
+
+def _save(row: Endpoint, fields: EndpointFields) -> Endpoint:
+    row.base_url, row.model = fields.base_url.rstrip("/"), fields.model
+    if fields.api_key is not None:
+        row.encrypted_key = encrypt(fields.api_key)
+    set_policy(
+        row,
+        location=fields.location,
+        policy=fields.policy,
+        allowed_in=fields.allowed_in,
+        fallback=fields.fallback,
+    )
+    return row
+
+
+def _validate_places(places: Iterable[str]) -> list[str]:
+    chosen = list(dict.fromkeys(places))
+    shared = {str(id) for id in Space.objects.exclude(kind=Space.Kind.PERSONAL).values_list("id", flat=True)}
+    if not set(chosen) <= shared | {PERSONAL}:
+        raise InvalidMessageError(_("One of these spaces does not exist any more. Load the page again."))
+    return chosen
+
+
+def _validate_fallback(row: Endpoint, fallback: str | None) -> str | None:
+    if fallback is None:
+        return None
+    if fallback == row.name or fallback not in {endpoint.name for endpoint in list_endpoints()}:
+        raise InvalidMessageError(_("Choose another endpoint that is in use."))
+    return fallback
+
+
+def _is_chosen(prefix: str) -> bool:
+    """Return whether any thread, message, space or person uses a model whose name begins so."""
+    return (
+        Thread.objects.filter(model__startswith=prefix).exists()
+        or Turn.objects.filter(requested_model__startswith=prefix).exists()
+        or SpaceModel.objects.filter(model__startswith=prefix).exists()
+        or SpaceKnowledge.objects.filter(model__startswith=prefix).exists()
+        or get_user_model().objects.filter(default_model__startswith=prefix).exists()
+    )
