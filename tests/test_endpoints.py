@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.urls import reverse
 
 from chat import commands
@@ -28,7 +29,8 @@ ENTERED = {"name": "cloud", "api_key": "cloud-key", "location": "United States",
 
 @pytest.fixture(autouse=True)
 def connected(endpoint) -> None:
-    """Connect the first endpoint, and script what a further one lists."""
+    """Connect the first endpoint, and script what a further one lists; other tests list other models of both."""
+    cache.clear()
     connect(endpoint, models=["fake", "org/large"])
     endpoint.script("cloud-key", models=["big", "small"], answer="Hello there you.")
 
