@@ -11,6 +11,7 @@ import pytest
 from django.core.cache import cache
 from django.urls import reverse
 
+from cato_web.openai_api import models
 from chat import commands
 from chat.errors import InvalidMessageError
 from chat.llm import endpoint as model_endpoint
@@ -28,9 +29,10 @@ ENTERED = {"name": "cloud", "api_key": "cloud-key", "location": "United States",
 
 
 @pytest.fixture(autouse=True)
-def connected(endpoint) -> None:
+def connected(endpoint, monkeypatch) -> None:
     """Connect the first endpoint, and script what a further one lists; other tests list other models of both."""
     cache.clear()
+    monkeypatch.setattr(models, "_cache", {})
     connect(endpoint, models=["fake", "org/large"])
     endpoint.script("cloud-key", models=["big", "small"], answer="Hello there you.")
 
