@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from django.urls import reverse
 
+from chat.models import Turn
 from chat.realtime import frames
 from memory import api
 from memory.errors import InvalidInputError
@@ -166,7 +167,7 @@ def test_decisions_and_relations_do_not_outlive_either_message(memory, pair, ali
 def answered(memory, pair, alice, bob):
     """Return a turn of Bob in the group's thread for which both messages were recalled."""
     earlier, _later = pair
-    one = turn(thread(bob, space=earlier.space), PRESENT, "It is 9025.")
+    one = turn(thread(bob, space=earlier.space), PRESENT, "It is 9025 [1] and was 4471 [2].")
     exchange(bob, one.message, one.answer, space=earlier.space, thread_id=one.thread_id, turn_id=one.id)
     memory.log_recall(one.id, recalled(bob, PRESENT))
     return one
@@ -220,6 +221,13 @@ def test_citations_of_a_superseded_message_are_marked_for_who_decided_it_only(pa
     assert "superseded" not in citation(alice)
     decide(bob, earlier, later, "", HX_Request="true")
     assert "superseded" not in citation(bob)
+
+
+def test_a_message_that_the_answer_does_not_cite_has_no_citation_to_mark(answered, bob):
+    Turn.objects.filter(id=answered.id).update(answer="It is 9025 [1].")
+    url = reverse("recalled_exchanges", args=[answered.id])
+
+    assert "outerHTML:a.citation" not in signed_in(bob).get(url, headers={"HX-Request": "true"}).content.decode()
 
 
 def test_a_decision_needs_access_to_both_messages(memory, pair, alice, bob):

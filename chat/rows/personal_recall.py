@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 from chat import access
 from chat.models import Turn
 from chat.rendering.blocks import render_blocks
-from chat.rendering.citations import Citations, item_dom_id
+from chat.rendering.citations import Citations, item_dom_id, numbers_in_text
 from chat.rows.knowledge import StatementRow, statement_rows
 from chat.rows.recall import MAX_TEXT, RecallItemRow, recalled_rows, thread_titles_of_recalled
 from chat.rows.sources import citations_of
@@ -34,6 +34,7 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
     feedback = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
     rows = recalled_rows(passages, titles)
     citations = citations_of(turn.id, passages, titles)
+    cited = numbers_in_text(turn.answer)
     later_ids = {passage.exchange_id: passage.later_id for passage in passages}
     decisions = memory.decisions_of(person_id, exchanges) if any(row.subject for row in rows) else {}
     statements = _statement_rows(exchanges.values(), person_id, is_administrator=is_administrator)
@@ -65,7 +66,9 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
             statement_url=f"{reverse('recalled_statement', args=[exchange.id])}?{urlencode({'at': dom_id})}",
             uses_url=f"{uses_url}?{urlencode(also, doseq=True)}".rstrip("?"),
             decision={None: "", True: "confirmed", False: "rejected"}[is_confirmed],
-            citation=_citation(citations, row, is_superseded=bool(is_confirmed)) if later_id else SafeString(),
+            citation=_citation(citations, row, is_superseded=bool(is_confirmed))
+            if later_id and row.number in cited
+            else SafeString(),
             supersession_url=f"{reverse('supersession', args=[exchange.id, later_id])}?{query}" if later_id else "",
         )
 
