@@ -8,26 +8,22 @@ import logging
 import time
 import uuid
 from collections.abc import Coroutine, Sequence
-from dataclasses import replace
 from typing import Any
 
-from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat import metrics
-from chat.answers import persistence, preparation, recall
+from chat.answers import persistence
 from chat.answers.final_frames import finished_frames
 from chat.answers.flush import ensure_flushing, finish_saving, publish_frame
-from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, find_fallback, load_job, with_endpoint
+from chat.answers.job import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerJob, build_job, find_fallback, load_job
 from chat.answers.persistence import AnswerOutcome
-from chat.answers.preparation import PolicyChangedError, PreparedAnswer, prepared_turn
-from chat.answers.recall import TurnRecall
-from chat.answers.recall_pool import RecallSkippedError, recall_pool
+from chat.answers.preparation import PreparedAnswer
+from chat.answers.recall_step import recall_and_prepare
 from chat.answers.rounds import receive_answer
 from chat.answers.stream import AnswerStream
 from chat.answers.title_request import write_title
-from chat.answers.web_search import search_for_turn
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_render_thread
 from chat.llm import client, failures
@@ -40,7 +36,6 @@ from chat.realtime.messages import Frame
 from chat.turns import queue, stopping
 from chat.turns.posting import PostedTurn
 from chat.turns.queue import Successors
-from memory.api import CatoError, SearchResults
 
 log = logging.getLogger(__name__)
 
@@ -200,7 +195,7 @@ async def _start_queued(ended: Turn, successors: Successors | None = None) -> No
 async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
     """Recall, then stream the model's answer until it ends, fails or is stopped."""
     try:
-        prepared = await _recall_and_prepare(stream, asked_at)
+        prepared = await recall_and_prepare(stream, asked_at)
     except ModelError as error:
         # The endpoint may not receive the thread: nothing was recalled for it, and nothing is sent.
         return stream.build_outcome(Turn.State.FAILED, error.code, str(error))
@@ -227,58 +222,6 @@ async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
         failure = failures.empty_answer(stream.finish_reason)
         return stream.build_outcome(Turn.State.FAILED, failure.code, str(failure))
     return stream.build_outcome(Turn.State.COMPLETE)
-
-
-async def _recall_and_prepare(stream: AnswerStream, asked_at: float) -> PreparedAnswer | None:
-    """Recall and build the prompt; None if the lease is lost. Raises ModelError if the endpoint may not receive the thread.
-
-    If the policy of the endpoint is changed meanwhile, what it may receive is recalled again.
-    """
-    stream.job.ensure_permitted()
-    (recalled, elapsed), web_search = await asyncio.gather(_recall(stream.job, asked_at), search_for_turn(stream))
-    while True:
-        recall_ms = round(1000 * elapsed)
-        try:
-            prepared = await run_in_db_thread(preparation.prepare_answer, stream.job, recalled, recall_ms, web_search)
-            break
-        except PolicyChangedError:
-            stream.use_job(await run_in_db_thread(with_endpoint, stream.job))
-            stream.job.ensure_permitted()
-            recalled, elapsed = await _recall(stream.job, asked_at)
-    if prepared is None:
-        return None
-    stream.start(prepared)
-    stream.requested_at = time.monotonic()
-    if hub.is_needed(stream.job.thread_id):
-        await publish_frame(await run_in_render_thread(_started_frame, stream.job, prepared))
-    return prepared
-
-
-async def _recall(job: AnswerJob, asked_at: float) -> tuple[TurnRecall, float]:
-    """Return what is recalled in time, and how many seconds it took."""
-    deadline = asked_at + settings.CATO.vector_store.retrieval_timeout
-    try:
-        recalled = await recall_pool().run(job.turn.author_id, deadline, lambda: recall.recall_for_turn(job))
-    except RecallSkippedError:
-        recalled = TurnRecall(SearchResults(note=Turn.RECALL_SKIPPED))
-    if job.permitted != job.audience and not recalled.search_results.note:
-        recalled = replace(recalled, withheld=await _count_withheld(job, deadline))
-    elapsed = time.monotonic() - asked_at
-    search_results = recalled.search_results
-    metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
-    return recalled, elapsed
-
-
-async def _count_withheld(job: AnswerJob, deadline: float) -> int | None:
-    """Return how many sources the endpoint may not receive; None if there is no time to search for them."""
-    try:
-        return await recall_pool().run(job.turn.author_id, deadline, lambda: recall.count_withheld(job))
-    except (RecallSkippedError, CatoError):
-        return None
-
-
-def _started_frame(job: AnswerJob, prepared: PreparedAnswer) -> Frame:
-    return frames.answer_started(*prepared_turn(job, prepared))
 
 
 async def _consume(stream: AnswerStream, prepared: PreparedAnswer) -> None:
