@@ -172,7 +172,7 @@ def test_config_shows_administrators_the_settings_without_secrets(settings):
 
 def test_config_says_where_each_value_comes_from(settings):
     ada = AdministratorFactory()
-    endpoint.save(base_url="http://ada:password@127.0.0.1:9/v1", api_key="sk-stored", model="small")
+    endpoint.save(base_url="http://ada:swordfish@127.0.0.1:9/v1", api_key="sk-stored", model="small")
     settings.CATO = settings.CATO.model_copy()
     settings.CATO._origins = {"llm.temperature": "file", "chat.titles": "environment"}
 
@@ -186,7 +186,7 @@ def test_config_says_where_each_value_comes_from(settings):
     assert lines["llm.base_url"] == ('"http://***@127.0.0.1:9/v1"', "from the page Model settings")
     assert lines["llm.api_key"][0] == '"***"'
     assert "sk-stored" not in str(lines)
-    assert "password" not in str(lines)
+    assert "swordfish" not in str(lines)
 
 
 def test_showsys_shows_the_system_prompt(person):

@@ -67,9 +67,10 @@ TOPOLOGY_DEPENDENT = {
     "records", "retrieval", "reveals", "scale_out", "search_page", "second_factor", "shared_collections",
     "socket_limits", "spaces", "statements", "stats", "suggestions", "team_chat_imports", "thread_list",
     "thread_management", "threads", "tool_decisions", "usage", "usage_limits", "uses", "webhooks", "what_happened",
-    "e2e/attachments", "e2e/data_policy", "e2e/documents", "e2e/forget_everywhere", "e2e/knowledge_story",
-    "e2e/memory_in_languages", "e2e/memory_searches", "e2e/projects", "e2e/recall", "e2e/sources", "e2e/streaming",
-    "e2e/team_threads", "e2e/tool_servers", "e2e/without_index",
+    "e2e/attachments", "e2e/corrections", "e2e/data_policy", "e2e/documents", "e2e/forget_everywhere",
+    "e2e/knowledge_story", "e2e/memory_in_languages", "e2e/memory_searches", "e2e/projects", "e2e/recall",
+    "e2e/sources", "e2e/streaming", "e2e/team_threads", "e2e/tool_servers", "e2e/usage", "e2e/web_search",
+    "e2e/without_index",
 }  # fmt: skip
 
 HOME = Path(tempfile.mkdtemp(prefix=f"cato-tests-{WORKER}-"))

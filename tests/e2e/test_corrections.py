@@ -18,7 +18,7 @@ def last_prompt(endpoint) -> str:
     return "\n".join(str(message["content"]) for message in streamed[-1]["messages"])
 
 
-def test_a_correction_supersedes_a_source_for_later_answers_until_it_is_undone(visit, alice, bob, endpoint):
+def test_a_correction_supersedes_a_source_for_later_answers_until_it_is_undone(visit, alice, endpoint):
     told = alice.send_message(SOURCE)
     wait_for(lambda: "Remembered</span>" in alice.thread_page(told), "the message to be remembered")
     page = visit(alice)
