@@ -7,6 +7,11 @@
   const selected = () => picker.querySelector("[aria-selected]");
   let moved = "";
 
+  // A new thread gets what was chosen also if its first message is sent before the response.
+  picker.addEventListener("click", ({ target }) => {
+    const option = target.closest("[hx-vals]"), chosen = document.getElementById("model-field");
+    if (option && chosen) chosen.value = JSON.parse(option.getAttribute("hx-vals")).model;
+  });
   for (const name of ["toggle", "input"]) picker.addEventListener(name, () => (moved = ""));
   picker.addEventListener("htmx:afterSwap", () => {
     if (field()) selectOption(field(), picker, document.getElementById(moved) ?? selected());

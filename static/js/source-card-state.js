@@ -34,8 +34,10 @@
     }
   }));
 
-  // With a new version of the turn or its panel, the same source is opened again.
+  // With a new version of the turn or its panel, the same source is opened again; a replaced citation stays as it was.
   document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+    const link = detail.target.matches(CITATIONS) && detail.fragment.firstElementChild;
+    if (link) link.ariaExpanded = detail.target.ariaExpanded;
     const turn = detail.target.matches(".turn, .turn > .recall") && detail.target.closest(".turn");
     const card = turn && turn.querySelector(":scope > .source-card");
     if (!card) return;

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
-from tests.e2e.conftest import KEY, begin_thread, tab_to, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, tab_to, turn
 
 
 def composer(page: Page):
@@ -65,6 +65,27 @@ def test_a_new_thread_uses_the_model_chosen_for_it(visit, alice, endpoint):
     expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
     expect(picker_button(page)).to_have_text(re.compile("fake-large"))
     assert endpoint.requests(KEY)[-1]["model"] == "fake-large"
+
+
+def test_a_message_that_is_sent_before_the_choice_is_saved_waits_for_it(visit, alice, endpoint):
+    page = visit(alice)
+    page.route(re.compile("/model$"), delayed)
+    picker_button(page).click()
+    page.get_by_role("option", name="fake-large").click()
+    begin_thread(page, "First")
+    expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
+    picker_button(page).click()
+    page.get_by_role("option", name=re.compile("default")).click()
+    send_message(page, "Second")
+
+    expect(turn(page, 1).locator(".answer__blocks")).to_have_text("All right.")
+    assert [request["model"] for request in endpoint.requests(KEY)[-2:]] == ["fake-large", "fake"]
+
+
+def delayed(route: Route) -> None:
+    if route.request.method == "POST":
+        route.request.frame.page.wait_for_timeout(1000)
+    route.continue_()
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])

@@ -41,7 +41,9 @@ def test_a_project_from_its_creation_to_its_archive(cato, administrator, alice, 
 
     page.goto(address)
     page.get_by_label("Its threads recall from").select_option(label="This project only")
-    page.get_by_role("button", name="Save", exact=True).press("Enter")
+    page.locator("form", has=page.get_by_label("Its threads recall from")).get_by_role("button", name="Save").press(
+        "Enter"
+    )
     expect(page.get_by_text("Saved.")).to_be_visible()
     page.get_by_role("button", name="Archive", exact=True).press("Enter")
     expect(page.get_by_text("nothing can be added").first).to_be_visible()
