@@ -20,15 +20,20 @@ from memory.api import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def correction(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
-    """Show the sources that a message of this person corrects; POST supersedes one, undoes that, or dismisses the offer."""
-    turn = access.own_turn(request.user.pk, turn_id)
-    if request.method == "POST":
+    """Show the sources that a message of this person corrects; POST supersedes one, undoes that, or dismisses the offer.
+
+    Other readers of the thread are shown nothing.
+    """
+    if request.method == "GET":
+        turn = access.turn_by_id(request.user.pk, turn_id)
+    else:
+        turn = access.own_turn(request.user.pk, turn_id)
         _decide(turn, request.POST.get("supersede", ""), request.POST.get("undo", ""), request.POST.get("dismiss", ""))
         if not request.htmx:
             return redirect("turn", turn.id)
     context = {
         "section": "thread",
-        "correction": correction_row(turn),
+        "correction": correction_row(turn) if turn.author_id == request.user.pk else None,
         "turn_url": reverse("turn", args=[turn.id]),
     }
     return render(request, "chat/_correction.html" if request.htmx else "chat/correction.html", context)
