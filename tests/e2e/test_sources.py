@@ -330,9 +330,13 @@ def test_on_a_phone_a_swipe_shows_the_next_source_or_closes_the_sheet(cited):
         ):
             devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-    turn(page).locator("a.citation").nth(1).tap()
+    # The first card loads the script that reads swipes, and then rises.
+    with page.expect_response(re.compile("source-sheet")) as loaded:
+        turn(page).locator("a.citation").nth(1).tap()
+    loaded.value.finished()
     count = page.locator(".source-card__count")
     expect(count).to_have_text("2 of 2")
+    page.locator(".source-card").evaluate("card => Promise.all(card.getAnimations().map((each) => each.finished))")
     swipe(100, 10)
     expect(count).to_have_text("1 of 2")
     swipe(-100, 10)
