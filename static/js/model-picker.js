@@ -12,7 +12,12 @@
     const option = target.closest("[hx-vals]"), chosen = document.getElementById("model-field");
     if (option && chosen) chosen.value = JSON.parse(option.getAttribute("hx-vals")).model;
   });
-  for (const name of ["toggle", "input"]) picker.addEventListener(name, () => (moved = ""));
+  // The event of opening can come after the first key.
+  for (const name of ["toggle", "input"]) {
+    picker.addEventListener(name, ({ newState }) => {
+      if (newState !== "open") moved = "";
+    });
+  }
   picker.addEventListener("htmx:afterSwap", () => {
     if (field()) selectOption(field(), picker, document.getElementById(moved) ?? selected());
   });
