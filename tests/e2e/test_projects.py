@@ -7,7 +7,7 @@ import uuid
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin_thread, send_message, wait_for_answer
+from tests.e2e.conftest import begin_thread, send_message, turn, wait_for_answer
 
 
 def test_a_project_from_its_creation_to_its_archive(cato, administrator, alice, bob, visit):
@@ -31,7 +31,10 @@ def test_a_project_from_its_creation_to_its_archive(cato, administrator, alice, 
     bobs_page = visit(bob, address)
     link = bobs_page.locator("main").get_by_role("link", name="The mooring lines are 12 mm thick.")
     link.press("Enter")
+    # Enter is a line break until the page has loaded its scripts.
+    bobs_page.wait_for_url(f"**{thread}")
     send_message(bobs_page, "And the anchors?")
+    expect(turn(bobs_page)).to_contain_text("And the anchors?")
     wait_for_answer(bobs_page)
 
     office = visit(administrator, address)
