@@ -34,7 +34,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedIdentity:
-    """What a provider says of a person. `email` is empty if it sent no valid address; `groups` None: not known."""
+    """The claims of a provider about a person. `email` is empty if it sent no valid address; `groups` None: not known."""
 
     issuer: str
     subject: str

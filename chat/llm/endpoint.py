@@ -51,7 +51,7 @@ class ModelEndpoint:
 
     @property
     def label(self) -> str:
-        """What people read of it: its name, if it has one, and its host."""
+        """The text for people: its name, if it has one, and its host."""
         return f"{self.name} ({self.host})" if self.name else self.host
 
     @property

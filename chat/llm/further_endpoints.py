@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 @dataclass(frozen=True, slots=True)
 class EndpointFields:
-    """What an administrator enters; `api_key` None keeps the stored key. `fallback` is as in `Endpoint`."""
+    """The fields that an administrator enters; `api_key` None keeps the stored key. `fallback` is as in `Endpoint`."""
 
     base_url: str
     api_key: str | None

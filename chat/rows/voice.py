@@ -9,7 +9,7 @@ from chat.llm import audio
 
 @dataclass(frozen=True, slots=True)
 class VoiceRow:
-    """Whether the page offers dictation and reading aloud, and the limits of a recording."""
+    """The offer of dictation and of reading aloud on a page, and the limits of a recording."""
 
     dictates: bool
     reads_aloud: bool

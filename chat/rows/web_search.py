@@ -32,7 +32,7 @@ class WebSwitchRow:
 
 @dataclass(frozen=True, slots=True)
 class WebSearchRow:
-    """What became of a search, and how much it found."""
+    """The outcome of a search, and how much it found."""
 
     text: SafeString
     results_text: str

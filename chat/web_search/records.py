@@ -43,7 +43,7 @@ class WebSource:
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """What was searched for and found; `error` says why the web could not be searched, after a colon."""
+    """A query and the pages that it found; `error` says why the web could not be searched, after a colon."""
 
     query: str
     sources: tuple[WebSource, ...] = ()

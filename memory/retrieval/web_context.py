@@ -19,7 +19,7 @@ _HEADING = (
 
 @dataclass(frozen=True, slots=True)
 class WebPassage:
-    """What is quoted of a page, under its number; `published` is a date, or "" if it is not known."""
+    """The quotation of a page under its number; `published` is a date, or "" if it is not known."""
 
     number: int
     title: str
