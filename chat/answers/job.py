@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat import access
-from chat.digests.scope import DigestScope
 from chat.errors import ModelError
 from chat.llm import endpoint
 from chat.llm.data_policy import changed_text, may_receive, permitted_spaces, personal_among, refusal_text
 from chat.llm.endpoint import ModelEndpoint
 from chat.models import Attachment, Turn
+from chat.turns.digest_scope import DigestScope
 from chat.usage.limits import any_limit, has_limits
 from memory import api as memory
 from memory.api import SpaceIds

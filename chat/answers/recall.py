@@ -9,11 +9,11 @@ from django.utils import timezone
 
 from chat.answers.history import earlier_turns, history_of
 from chat.answers.job import AnswerJob
-from chat.digests.scope import DigestScope
 from chat.instructions.editing import can_be_detected
 from chat.llm.prompts import PromptHistory
 from chat.models import Turn
 from chat.turns.corrections import can_be_correction
+from chat.turns.digest_scope import DigestScope
 from memory import api as memory
 from memory.api import (
     RecallFilter,

@@ -10,9 +10,9 @@ import asyncio
 import logging
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 
 from django.conf import settings
 from django.db import transaction
@@ -22,7 +22,6 @@ from django.utils.translation import gettext as _
 
 from chat.answers import runner
 from chat.digests.schedule import Schedule, find_zone
-from chat.digests.scope import DigestScope, message_of, parse_space_ids
 from chat.errors import ConflictError, UsageLimitError
 from chat.llm import client
 from chat.llm import endpoint as endpoints
@@ -30,10 +29,21 @@ from chat.models import Digest, Thread, Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
 from chat.threads.lifecycle import create_thread
+from chat.turns.digest_scope import DigestScope, parse_space_ids
 from chat.turns.posting import post_message
 from chat.turns.restarting import retry_turn
 from memory import api as memory
-from memory.api import CatoError, DateRange, Lease, LeaseLostError, Space, SpaceIds, jobs
+from memory.api import (
+    CatoError,
+    DateRange,
+    Lease,
+    LeaseLostError,
+    Space,
+    SpaceIds,
+    format_list,
+    format_moment,
+    jobs,
+)
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +178,7 @@ class DigestRun:
                 posted = post_message(
                     self._thread(),
                     author_id=digest.person_id,
-                    message=message_of(period, find_zone(digest.time_zone), _names(spaces) if scope.space_ids else []),
+                    message=_message_of(period, find_zone(digest.time_zone), _names(spaces) if scope.space_ids else []),
                     client_key=uuid.uuid4(),
                     digest_scope=scope.as_json(),
                 )
@@ -219,3 +229,15 @@ def _obstacle(spaces: SpaceIds) -> str:
 def _names(spaces: SpaceIds) -> list[str]:
     rows = Space.objects.filter(id__in=spaces).order_by("kind", "name")
     return [space.display_name for space in rows]
+
+
+def _message_of(period: DateRange, zone: tzinfo, space_names: Sequence[str]) -> str:
+    """Return the text of the message, with the period as clocks show it in this time zone."""
+    times = {name: format_moment(at.astimezone(zone)) for name, at in (("start", period.start), ("end", period.end))}
+    question = _(
+        "What happened from %(start)s to %(end)s? Tell me by subject what is new, what was decided and what is still open."
+    )
+    text = question % times
+    if space_names:
+        text += " " + _("Only in: %(spaces)s.") % {"spaces": format_list(space_names)}
+    return text

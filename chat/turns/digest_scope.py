@@ -1,16 +1,14 @@
-"""The period and the spaces of which the message of a digest tells."""
+"""The period and the spaces of which the message of a digest tells, as its turn stores them."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext as _
-
-from memory.api import DateRange, SpaceIds, format_list, format_moment
+from memory.api import DateRange, SpaceIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +40,3 @@ class DigestScope:
 def parse_space_ids(ids: Iterable[str]) -> SpaceIds:
     """Return the ids that are stored as texts."""
     return frozenset(uuid.UUID(id) for id in ids)
-
-
-def message_of(period: DateRange, zone: tzinfo, space_names: Sequence[str]) -> str:
-    """Return the text of the message, with the period as clocks show it in this time zone."""
-    times = {name: format_moment(at.astimezone(zone)) for name, at in (("start", period.start), ("end", period.end))}
-    question = _(
-        "What happened from %(start)s to %(end)s? Tell me by subject what is new, what was decided and what is still open."
-    )
-    text = question % times
-    if space_names:
-        text += " " + _("Only in: %(spaces)s.") % {"spaces": format_list(space_names)}
-    return text
