@@ -52,6 +52,7 @@ TESTS = {
     "chat/turns/stopping.py": "turn_states threads forks",
     "chat/answers/job.py": "answer_steps turn_states access",
     "chat/answers/history.py": "answer_steps threads branches forks",
+    "chat/answers/present_state.py": "answer_steps instructions data_policy",
     "chat/answers/preparation.py": "answer_steps recall attachments attached_documents data_policy web_search",
     "chat/answers/recall.py": "answer_steps branches recall forks recall_filter data_policy",
     "chat/answers/persistence.py": "answer_steps flush_loop threads branches recall attachments attached_documents endpoint_faults citations forks",

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, Subquery, UUIDField, Value
+from django.db.models import Exists, Q
 from django.utils import timezone
 
 from chat.answers.history import earlier_turns, fit_beside, history_of, token_budget
 from chat.answers.job import AnswerJob
+from chat.answers.present_state import check_present_state
 from chat.answers.recall import TurnRecall
-from chat.instructions.applying import AppliedInstruction, applicable, choose, prompt_text, read_all_applicable
+from chat.instructions.applying import AppliedInstruction, prompt_text
 from chat.instructions.editing import suggest
 from chat.llm.client import Message
 from chat.llm.prompts import PromptHistory, build_prompt
-from chat.models import Attachment, Endpoint, Thread, ThreadSession, Turn
+from chat.models import Attachment, Endpoint, Turn
 from chat.rendering.citations import Citations
 from chat.rows.sources import citations_of
-from chat.rows.thread_titles import session_title
 from chat.rows.turns import TurnDetails
 from chat.web_search.records import WebSearch
 from memory import api as memory
 from memory.api import (
-    Exchange,
-    Hit,
     RecalledPassage,
     SpaceIds,
     WebPassage,
@@ -40,8 +37,6 @@ from memory.api import (
 )
 
 _MAX_WEB_TOKENS = 2_000  # of what is quoted of the web; in a small context an eighth of it
-# Instead of the number of a session, for the rows of instructions among those of exchanges.
-_INSTRUCTION = -1
 
 
 class PolicyChangedError(Exception):
@@ -73,21 +68,6 @@ class PreparedAnswer:
     space_ids: SpaceIds = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """The present state of exchanges: which are forgotten, which the audience can find, and their threads' titles.
-
-    `instructions` are those of the prompt as it is now, `withheld_instructions` counts those that the endpoint may not
-    receive.
-    """
-
-    forgotten_ids: frozenset[uuid.UUID]
-    findable_ids: frozenset[uuid.UUID]
-    titles: dict[uuid.UUID, str]
-    instructions: tuple[AppliedInstruction, ...]
-    withheld_instructions: int = 0
-
-
 def prepare_answer(
     job: AnswerJob, recalled: TurnRecall, recall_ms: int, web_search: WebSearch | None = None
 ) -> PreparedAnswer | None:
@@ -111,9 +91,8 @@ def _prepare(
     web_search: WebSearch | None,
 ) -> PreparedAnswer | None:
     turn, results = job.turn, recalled.search_results
-    revision = turn.revision + 1
     # Read again after the recall, in the transaction that saves what was recalled.
-    check = _check(job, history.exchange_ids, results.results)
+    check = check_present_state(job, history.exchange_ids, results.results)
     withheld = _withheld(job, recalled.withheld, check.withheld_instructions)
     has_instruction = turn.has_instruction
     if results.instruction is not None and suggest(turn, results.instruction):
@@ -121,42 +100,28 @@ def _prepare(
     hits = tuple(hit for hit in results.results if hit.exchange.id in check.findable_ids)
     if web_search is not None:
         web_search = web_search.numbered(1 + len(group_adjacent(hits)))
-    leased = Turn.objects.filter(id=turn.id, attempt=job.attempt, state=Turn.State.RECALLING)
-    # What the endpoint may receive is decided by its row at this moment, which costs no statement.
-    updated = leased.filter(_is_unchanged(job)).update(
-        state=Turn.State.ANSWERING,
-        revision=revision,
-        recall_note=results.note,
-        recall_ms=recall_ms,
-        finish_reason="",
-        is_dummy=job.endpoint is None,
-        memory_searches=[],
-        tool_uses=[],
-        web_search=web_search.as_json() if web_search else {},
-        applied_instructions=[str(row.id) for row in check.instructions],
-        has_instruction=has_instruction,
-        is_correction=results.is_correction,
-        withheld=withheld,
-        fallback={},
-        heartbeat_at=timezone.now(),
-    )
-    if not updated:
-        if leased.exists():
-            raise PolicyChangedError
-        transaction.set_rollback(True)
+    fields = {
+        "recall_note": results.note,
+        "recall_ms": recall_ms,
+        "web_search": web_search.as_json() if web_search else {},
+        "applied_instructions": [str(row.id) for row in check.instructions],
+        "has_instruction": has_instruction,
+        "is_correction": results.is_correction,
+        "withheld": withheld,
+    }
+    if not _begin_answering(job, fields):
         return None
     if check.forgotten_ids & history.exchange_ids:
         history = history.without(check.forgotten_ids)
         attached_context = _attached_context(job, history)
-    standing = prompt_text(check.instructions)
-    web_context = _web_context(web_search)
+    standing, web_context = prompt_text(check.instructions), _web_context(web_search)
     if standing or attached_context or web_context:
         history = fit_beside(turn, history, standing, "\n".join(filter(None, (attached_context, web_context))))
     passages = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
     conf = settings.CATO.vector_store
     prompt_context = build_prompt_context(hits, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     return PreparedAnswer(
-        build_prompt(
+        messages=build_prompt(
             history=history,
             prompt_context=prompt_context,
             web_context=web_context,
@@ -166,18 +131,20 @@ def _prepare(
             standing=standing,
             partial_answer=turn.answer,
         ),
-        revision,
-        citations_of(turn.id, passages, check.titles, web_search, is_quoted=bool(prompt_context or web_context)),
-        results.note,
-        tuple(passages),
-        check.titles,
-        check.instructions,
-        has_instruction,
-        results.is_correction,
-        history.exchange_ids,
-        web_search,
-        withheld,
-        frozenset(
+        revision=turn.revision + 1,
+        citations=citations_of(
+            turn.id, passages, check.titles, web_search, is_quoted=bool(prompt_context or web_context)
+        ),
+        note=results.note,
+        recalled=tuple(passages),
+        titles=check.titles,
+        instructions=check.instructions,
+        has_instruction=has_instruction,
+        is_correction=results.is_correction,
+        history_ids=history.exchange_ids,
+        web_search=web_search,
+        withheld=withheld,
+        space_ids=frozenset(
             {
                 turn.thread.space_id,
                 *(hit.exchange.space_id for hit in hits),
@@ -185,6 +152,30 @@ def _prepare(
             }
         ),
     )
+
+
+def _begin_answering(job: AnswerJob, fields: dict[str, Any]) -> bool:
+    """Save what was prepared for the turn; return False if its lease is lost. Raises PolicyChangedError."""
+    turn = job.turn
+    leased = Turn.objects.filter(id=turn.id, attempt=job.attempt, state=Turn.State.RECALLING)
+    # What the endpoint may receive is decided by its row at this moment, which costs no statement.
+    updated = leased.filter(_is_unchanged(job)).update(
+        state=Turn.State.ANSWERING,
+        revision=turn.revision + 1,
+        finish_reason="",
+        is_dummy=job.endpoint is None,
+        memory_searches=[],
+        tool_uses=[],
+        fallback={},
+        heartbeat_at=timezone.now(),
+        **fields,
+    )
+    if updated:
+        return True
+    if leased.exists():
+        raise PolicyChangedError
+    transaction.set_rollback(True)
+    return False
 
 
 def _is_unchanged(job: AnswerJob) -> Q:
@@ -217,57 +208,6 @@ def prepared_turn(job: AnswerJob, prepared: PreparedAnswer) -> tuple[Turn, TurnD
         attachments=job.attachments, recalled=prepared.recalled, titles=prepared.titles, instructions=instructions
     )
     return turn, details
-
-
-def _check(job: AnswerJob, exchange_ids: Iterable[uuid.UUID], hits: Iterable[Hit]) -> _Check:
-    """Check the exchanges of the history and the hits, with one statement.
-
-    The statement also reads the titles of the hits, and the instructions that apply in the turn's thread.
-    """
-    turn, permitted = job.turn, job.permitted
-    ids = {*exchange_ids, *(hit.exchange.id for hit in hits)}
-    if not ids:
-        return _Check(frozenset(), frozenset(), {}, *_choose(job, read_all_applicable(turn.thread, besides=turn.id)))
-    columns = ("id", "space_id", "forgotten_at", "is_inactive", "thread_id", "session_id", "title", "seq")
-    exchanges = Exchange.objects.filter(id__in=ids).annotate(
-        title=Subquery(Thread.objects.filter(id=OuterRef("thread_id")).values("title")),
-        seq=Subquery(ThreadSession.objects.filter(id=OuterRef("session_id")).values("seq")),
-    )
-    # The same columns for an instruction: its date and its text, and no session for its place.
-    instructions = applicable(turn.thread, besides=turn.id).annotate(
-        is_inactive=Value(False),
-        in_thread=Value(None, output_field=UUIDField()),
-        in_session=Value(None, output_field=UUIDField()),
-        place=Value(_INSTRUCTION),
-    )
-    rows = exchanges.values_list(*columns).union(
-        instructions.values_list(
-            "id", "space_id", "created_at", "is_inactive", "in_thread", "in_session", "text", "place"
-        ),
-        all=True,
-    )
-    forgotten, findable, titles = set(), set(), dict[uuid.UUID, str]()
-    applying = []
-    for id, space_id, at, is_inactive, thread_id, session_id, title, seq in rows:
-        if seq == _INSTRUCTION:
-            applying.append(AppliedInstruction(id, space_id, title, at))
-            continue
-        if at is not None:
-            forgotten.add(id)
-        elif not is_inactive and space_id in permitted:
-            findable.add(id)
-        if thread_id and title is not None:
-            titles[thread_id] = title
-            if seq:
-                titles[session_id] = session_title(title, seq)
-    return _Check(frozenset(forgotten), frozenset(findable), titles, *_choose(job, applying))
-
-
-def _choose(job: AnswerJob, applying: list[AppliedInstruction]) -> tuple[tuple[AppliedInstruction, ...], int]:
-    """Return the instructions for the prompt, and how many the endpoint may not receive."""
-    permitted = job.permitted_among(frozenset(row.space_id for row in applying))
-    sent = [row for row in applying if row.space_id in permitted]
-    return choose(sent, space_id=job.turn.thread.space_id), len(applying) - len(sent)
 
 
 def _attached_context(job: AnswerJob, history: PromptHistory) -> str:
