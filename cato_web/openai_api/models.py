@@ -10,6 +10,7 @@ from typing import Any
 from cato_web.openai_api.errors import no_such_model
 from chat.errors import ModelError
 from chat.llm import client
+from chat.llm.choices import own_names
 from chat.llm.endpoint import ModelEndpoint
 from memory.api import embedding_model
 
@@ -27,13 +28,9 @@ async def available_models(endpoints: Sequence[ModelEndpoint]) -> dict[str, Mode
     lists = await asyncio.gather(*(_list(endpoint) for endpoint in endpoints))
     found: dict[str, ModelEndpoint] = {}
     for endpoint, names in zip(endpoints, lists, strict=True):
-        found |= {endpoint.choice_of(name): endpoint for name in {*names, endpoint.model} - {""}}
-    further = {endpoint.name: endpoint for endpoint in endpoints if endpoint.name}
-    return {
-        name: endpoint
-        for name, endpoint in sorted(found.items())
-        if endpoint.name or "/" not in name or name.partition("/")[0] not in further
-    }
+        own = own_names(endpoint, {*names, endpoint.model} - {""}, endpoints)
+        found |= {endpoint.choice_of(name): endpoint for name in own}
+    return dict(sorted(found.items()))
 
 
 async def _list(endpoint: ModelEndpoint) -> list[str]:

@@ -26,7 +26,8 @@ def create_import(
 ) -> ImportJob:
     """Store a file of conversations and queue its import into `space`, which the owner can read; None: the personal space.
 
-    With `has_channel_projects`, each channel of a team chat goes to a project of its own instead. Raises InvalidMessageError if the file is empty or too large, and InvalidInputError for an archived project.
+    With `has_channel_projects`, each channel of a team chat goes to a project of its own instead. Raises
+    InvalidMessageError if the file is empty or too large, and InvalidInputError for an archived project.
     """
     if space is not None:
         memory.ensure_open(space)

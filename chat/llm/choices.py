@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -106,9 +106,14 @@ def offered_choices(among: Sequence[ModelEndpoint], lists: Sequence[ModelList]) 
 
     A model of the first endpoint whose name begins like a further endpoint is left out, since it would mean that one.
     """
-    names = {endpoint.name for endpoint in among if endpoint.name}
-    choices = []
-    for endpoint, models in zip(among, lists, strict=True):
-        taken = set() if endpoint.name else names
-        choices += [endpoint.choice_of(name) for name in models.names if name.partition("/")[0] not in taken]
-    return choices
+    return [
+        endpoint.choice_of(name)
+        for endpoint, models in zip(among, lists, strict=True)
+        for name in own_names(endpoint, models.names, among)
+    ]
+
+
+def own_names(endpoint: ModelEndpoint, names: Iterable[str], among: Iterable[ModelEndpoint]) -> list[str]:
+    """Return the names of an endpoint's models, without those of the first that mean one of a further endpoint `among` them."""
+    taken = set() if endpoint.name else {other.name for other in among if other.name}
+    return [name for name in names if "/" not in name or name.partition("/")[0] not in taken]

@@ -98,8 +98,8 @@ def build_prompt(
 ) -> list[Message]:
     """Return the messages for the endpoint.
 
-    `web_context` is what is quoted of the web, `attached_context` are the texts of attached files; `standing` are the standing instructions; `partial_answer` is the
-    text of an answer to be resumed.
+    `web_context` is what is quoted of the web, `attached_context` are the texts of attached files; `standing` are the
+    standing instructions; `partial_answer` is the text of an answer to be resumed.
     """
     new = "\n\n---\n\n".join(filter(None, (prompt_context, web_context, attached_context, turn.message)))
     messages: list[Message] = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from chat.llm.choices import refusal
+from chat.llm.choices import own_names, refusal
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.model_list import ModelList
 from memory.api import Space
@@ -89,7 +89,7 @@ def model_picker_row(
             chosen.removeprefix(f"{owner}/") if endpoint.name == owner else None,
             query,
             refusal(endpoint, space) if space else "",
-            hidden=frozenset() if endpoint.name else frozenset(names),
+            names=own_names(endpoint, models.names, endpoints),
         )
         for endpoint, models in zip(endpoints, lists, strict=True)
     ]
@@ -111,20 +111,19 @@ def _endpoint_row(
     query: str,
     refused: str,
     *,
-    hidden: frozenset[str],
+    names: Sequence[str],
 ) -> ModelPickerRow:
     """Return the row of one endpoint; `chosen` is the thread's model, "" the default one, None one of another endpoint.
 
-    Models whose names begin with one of `hidden` are those of further endpoints.
+    `names` are those of its models.
     """
     default = models.default_name(endpoint)
     current = None if chosen is None else chosen or default
-    listed = [name for name in models.names if not ("/" in name and name.partition("/")[0] in hidden)]
-    first = [name for name in dict.fromkeys((default, current)) if name and name not in listed[:MAX_SHOWN]]
-    known = list(dict.fromkeys([*first, *listed]))
+    first = [name for name in dict.fromkeys((default, current)) if name and name not in names[:MAX_SHOWN]]
+    known = list(dict.fromkeys([*first, *names]))
     matching = [name for name in known if query.lower() in name.lower()]
-    names = matching[:MAX_SHOWN]
-    selected = current if current in names else next(iter(names), "")
+    shown = matching[:MAX_SHOWN]
+    selected = current if current in shown else next(iter(shown), "")
 
     def row(name: str) -> ModelRow:
         is_offered = not models.names or name in models.names or name == default
@@ -139,7 +138,7 @@ def _endpoint_row(
         refusal=refused,
         host=endpoint.host,
         is_local=endpoint.is_local,
-        models=[row(name) for name in names],
+        models=[row(name) for name in shown],
         error=models.error,
         failing_since=models.failing_since,
         is_listed=bool(models.names),

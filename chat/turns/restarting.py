@@ -57,8 +57,8 @@ def restart(
 ) -> Turn:
     """Start another attempt at a turn that `is_allowed`, with these changes of its columns.
 
-    Raises ConflictError, DataPolicyError and UsageLimitError. `by` is who acts; None: the author. `is_continued`: an answer goes on that has
-    not ended for its author, which no limit of usage cuts off.
+    Raises ConflictError, DataPolicyError and UsageLimitError. `by` is who acts; None: the author. `is_continued`: an
+    answer goes on that has not ended for its author, which no limit of usage cuts off.
     """
     author = lock_person(turn.author_id)
     thread = lock_thread(turn.thread_id)

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 KEY_MASK = "••••••••"
 
@@ -19,6 +20,18 @@ class ApiKeyInput(forms.PasswordInput):
         if value == KEY_MASK:
             context["widget"]["value"] = value
         return context
+
+
+def api_key_field() -> forms.CharField:
+    """Return the field of the API key of an endpoint."""
+    return forms.CharField(
+        label=gettext_lazy("API key"),
+        required=False,
+        strip=True,
+        max_length=400,
+        help_text=gettext_lazy("Kept encrypted. Local endpoints need none."),
+        widget=ApiKeyInput(attrs={"autocomplete": "off"}),
+    )
 
 
 class ApiKeyForm(forms.Form):

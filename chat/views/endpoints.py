@@ -31,7 +31,7 @@ from chat.llm.further_endpoints import (
 )
 from chat.models import Endpoint
 from chat.rows.endpoints import endpoint_rows
-from chat.views.api_key_field import KEY_MASK, ApiKeyForm, ApiKeyInput
+from chat.views.api_key_field import KEY_MASK, ApiKeyForm, api_key_field
 from memory.api import PageRequest, Space, admin_required, clean_text, remote_host
 
 _FIRST, _NO_FALLBACK = "first", ""  # values of the field `fallback`
@@ -54,14 +54,7 @@ class EndpointForm(ApiKeyForm):
         assume_scheme="http",
         help_text=gettext_lazy("Any OpenAI-compatible address, such as http://127.0.0.1:11434/v1."),
     )
-    api_key = forms.CharField(
-        label=gettext_lazy("API key"),
-        required=False,
-        strip=True,
-        max_length=400,
-        help_text=gettext_lazy("Kept encrypted. Local endpoints need none."),
-        widget=ApiKeyInput(attrs={"autocomplete": "off"}),
-    )
+    api_key = api_key_field()
     model = forms.CharField(
         label=gettext_lazy("Model"),
         required=False,

@@ -19,7 +19,7 @@ from chat.errors import KeyRefusedError, ModelError
 from chat.llm import client, endpoint
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.endpoint_check import EndpointCheckError, check_endpoint, failure
-from chat.views.api_key_field import KEY_MASK, ApiKeyForm, ApiKeyInput
+from chat.views.api_key_field import KEY_MASK, ApiKeyForm, api_key_field
 from memory.api import PageRequest, admin_required, clean_text
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -30,7 +30,7 @@ _SET_BY = {
 }
 
 
-class EndpointForm(ApiKeyForm):
+class FirstEndpointForm(ApiKeyForm):
     """Base URL, API key and model; a masked key is not changed, and neither is what is configured elsewhere."""
 
     base_url = forms.URLField(
@@ -41,14 +41,7 @@ class EndpointForm(ApiKeyForm):
             "Any OpenAI-compatible address, such as http://127.0.0.1:11434/v1. Empty means OpenAI itself."
         ),
     )
-    api_key = forms.CharField(
-        label=gettext_lazy("API key"),
-        required=False,
-        strip=True,
-        max_length=400,
-        help_text=gettext_lazy("Kept encrypted. Local endpoints need none."),
-        widget=ApiKeyInput(attrs={"autocomplete": "off"}),
-    )
+    api_key = api_key_field()
     model = forms.CharField(
         label=gettext_lazy("Model"),
         required=False,
@@ -100,7 +93,7 @@ class EndpointForm(ApiKeyForm):
 def model_settings(request: PageRequest) -> HttpResponse:
     """Show and save the model endpoint."""
     current = endpoint.current()
-    form = EndpointForm(request.POST or None, current=current)
+    form = FirstEndpointForm(request.POST or None, current=current)
     if request.method == "POST" and form.is_valid() and _save(form, is_checked=not form.cleaned_data["unchecked"]):
         signals.endpoint_set.send(sender=None, by=request.user.pk)
         messages.success(request, _("Saved. It answers from the next message on."))
@@ -124,7 +117,7 @@ def model_settings(request: PageRequest) -> HttpResponse:
 def try_model(request: PageRequest) -> HttpResponse:
     """Test the endpoint of the unsaved form with a short request."""
     current = endpoint.current()
-    form = EndpointForm(request.POST, current=current)
+    form = FirstEndpointForm(request.POST, current=current)
     if not form.is_valid():
         return render(
             request, "chat/_endpoint_test.html", {"ok": False, "text": _("Check the address first.")}, status=422
@@ -137,7 +130,7 @@ def try_model(request: PageRequest) -> HttpResponse:
     return render(request, "chat/_endpoint_test.html", result)
 
 
-def _save(form: EndpointForm, *, is_checked: bool) -> bool:
+def _save(form: FirstEndpointForm, *, is_checked: bool) -> bool:
     """Save the fields that are not locked; return False, with a form error, if a key is needed or the check fails."""
     locked = form.locked
     base_url, model, _has_key = endpoint.stored_fields()

@@ -35,16 +35,6 @@ def administrator(cato):
     return cato.set_up("Ada Admin")
 
 
-@pytest.fixture
-def alice(cato, administrator):
-    return cato.join(administrator, "Alice Owner")
-
-
-@pytest.fixture
-def bob(cato, administrator):
-    return cato.join(administrator, "Bob Team")
-
-
 def choose_model(page: Page, name: str) -> None:
     page.get_by_role("button", name=re.compile("Chat model:")).click()
     page.get_by_role("option", name=name).click()

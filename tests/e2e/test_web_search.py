@@ -48,11 +48,6 @@ def administrator(cato):
     return cato.set_up("Ada Admin")
 
 
-@pytest.fixture
-def alice(cato, administrator):
-    return cato.join(administrator, "Alice Owner")
-
-
 def switch(page: Page) -> Locator:
     return page.get_by_role("switch", name="Search the web")
 
