@@ -14,7 +14,7 @@ from chat.commands import Command, for_roles
 from chat.models import Thread, Turn
 from chat.threads.reader_marks import with_marks
 from memory import api as memory
-from memory.api import LEXICAL_ONLY_NOTE, CatoError, Document, Exchange, Hit, active_documents, count_search
+from memory.api import CatoError, Document, Exchange, Hit, active_documents, count_search
 
 _GROUP_SIZE = 5
 M = TypeVar("M", bound=Model)
@@ -52,7 +52,7 @@ def quick_search(text: str, *, person_id: uuid.UUID, roles: Set[str] = frozenset
     try:
         count_search(person_id)
         results = memory.search(text, spaces=readable, count=_GROUP_SIZE)
-        note = str(LEXICAL_ONLY_NOTE) if results.is_lexical_only else ""
+        note = results.note_text
         memories = [hit for hit in results.results if not hit.is_below_gate or "words" in hit.ranks]
     except CatoError as error:
         note = str(error)

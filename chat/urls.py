@@ -121,6 +121,7 @@ urlpatterns = [
     path("settings/digest", digests.digest, name="digest"),
     path("settings/endpoints", endpoints.model_endpoints, name="model_endpoints"),
     path("settings/endpoints/first", endpoints.change_model_endpoint, name="first_model_endpoint"),
+    path("settings/endpoints/embeddings", endpoints.embedding_policy, name="embedding_policy"),
     path("settings/endpoints/named/<str:name>", endpoints.change_model_endpoint, name="change_model_endpoint"),
     path("settings/model", model_settings.model_settings, name="model_settings"),
     path("settings/model/try", model_settings.try_model, name="try_model"),

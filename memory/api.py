@@ -65,6 +65,7 @@ from memory.exchanges.supersessions import CONFIRMED, REJECTED, decisions_of
 from memory.exchanges.supersessions import decide as decide_supersession
 from memory.filters import Filter, Phrase, all_of, parse_filter
 from memory.index.embedding import embed, embedding_model
+from memory.index.embedding_policy import embedding_policy_of, ensure_embeddable, set_embedding_policy
 from memory.index.generations import (
     EmbeddingModelStatus,
     ReindexProgress,
@@ -174,7 +175,7 @@ from memory.retrieval.recall_log import (
     recall_rate,
     recalled_for,
 )
-from memory.retrieval.search import MAX_RESULTS, SearchResults, is_relevant, search
+from memory.retrieval.search import MAX_RESULTS, SearchResults, ensure_enabled, is_relevant, search
 from memory.retrieval.surroundings import surroundings
 from memory.retrieval.topics import get_relevant_context, related_threads, search_by_topic
 from memory.retrieval.tuning.calibration import (
@@ -212,6 +213,7 @@ from memory.spaces.access import (
     space_ids_shared_by_all_readers,
     team_space,
 )
+from memory.spaces.data_policy import DataPolicy, may_receive, permitted_spaces, personal_among, validate_places
 from memory.spaces.deletion import delete_space_contents, remove_from_all_groups, space_receipt
 from memory.spaces.groups import (
     MAX_DESCRIPTION_LENGTH,
@@ -256,7 +258,6 @@ from memory.text import (
 )
 from memory.utils.batching import batched, iterate_by_pk
 from memory.utils.formatting import (
-    LEXICAL_ONLY_NOTE,
     SOURCES,
     day_of_this_year,
     format_date,

@@ -16,11 +16,11 @@ from chat.answers.job import ensure_sendable
 from chat.errors import DataPolicyError, ModelError
 from chat.instructions import editing as instructions
 from chat.knowledge import worker
-from chat.llm.data_policy import ALL, LISTED, NONE, PERSONAL, DataPolicy, may_receive, permitted_spaces
 from chat.models import Endpoint, Thread, Turn
 from chat.services import ApiOrigin
 from chat.turns.queue import start_next_queued
 from memory import jobs
+from memory.api import DataPolicy, may_receive, permitted_spaces
 from memory.models import SpaceKnowledge
 from memory.retrieval.search import SearchResults
 from memory.retrieval.types import ExchangeView, Hit
@@ -51,7 +51,7 @@ def add_endpoint(endpoint: Any, name: str = REMOTE, **fields: Any) -> Endpoint:
     return Endpoint.objects.create(name=name, **fields)
 
 
-def limit(name: str, *places: object, kind: str = LISTED) -> None:
+def limit(name: str, *places: object, kind: str = DataPolicy.LISTED) -> None:
     """Let the endpoint of this name receive text of these spaces only."""
     row = Endpoint.objects.get(name=name)
     row.policy, row.allowed_in = kind, [str(getattr(place, "id", place)) for place in places]
@@ -76,9 +76,9 @@ def test_a_policy_permits_all_none_or_the_listed_spaces():
     own, crew, team = (uuid.uuid4() for _ in range(3))
     spaces = frozenset({own, crew, team})
 
-    assert permitted_spaces(DataPolicy(ALL), spaces) == spaces
-    assert permitted_spaces(DataPolicy(NONE, frozenset({str(crew)})), spaces) == frozenset()
-    assert permitted_spaces(DataPolicy(LISTED, frozenset({str(crew)})), spaces) == {crew}
+    assert permitted_spaces(DataPolicy(DataPolicy.ALL), spaces) == spaces
+    assert permitted_spaces(DataPolicy(DataPolicy.NONE, frozenset({str(crew)})), spaces) == frozenset()
+    assert permitted_spaces(DataPolicy(DataPolicy.LISTED, frozenset({str(crew)})), spaces) == {crew}
     assert permitted_spaces(DataPolicy("unheard of"), spaces) == frozenset()
 
 
@@ -86,13 +86,17 @@ def test_personal_spaces_are_permitted_together_and_by_nothing_else():
     own, crew = uuid.uuid4(), uuid.uuid4()
     spaces, personal = frozenset({own, crew}), frozenset({own})
 
-    assert permitted_spaces(DataPolicy(LISTED, frozenset({PERSONAL})), spaces, personal=personal) == {own}
-    assert permitted_spaces(DataPolicy(LISTED, frozenset({str(own)})), spaces, personal=personal) == frozenset()
+    assert permitted_spaces(
+        DataPolicy(DataPolicy.LISTED, frozenset({DataPolicy.PERSONAL})), spaces, personal=personal
+    ) == {own}
+    assert (
+        permitted_spaces(DataPolicy(DataPolicy.LISTED, frozenset({str(own)})), spaces, personal=personal) == frozenset()
+    )
 
 
 def test_a_space_may_be_received_if_it_is_listed(person):
     crew, others = group("Crew", person), group("Others", person)
-    policy = DataPolicy(LISTED, frozenset({str(crew.id)}))
+    policy = DataPolicy(DataPolicy.LISTED, frozenset({str(crew.id)}))
     assert [may_receive(policy, space) for space in (crew, others, access.personal_space(person.id))] == [
         True,
         False,
@@ -139,7 +143,7 @@ def test_the_first_message_of_a_thread_is_refused_as_well(person, space):
 
 
 def test_a_model_that_an_api_client_requests_is_refused_for_the_thread(person):
-    limit(REMOTE, PERSONAL)
+    limit(REMOTE, DataPolicy.PERSONAL)
     talk = thread(person, space=access.team_space())
     with pytest.raises(DataPolicyError):
         posted(person, in_thread=talk, origin=ApiOrigin(requested_model="remote/fake"))
@@ -151,7 +155,7 @@ def test_editing_regenerating_and_retrying_are_refused(person):
     complete = turn(talk, QUESTION)
     Thread.objects.filter(id=talk.id).update(head=complete)
     failed = turn(thread(person, space=access.team_space(), model="remote/fake"), state=Turn.State.FAILED)
-    limit(REMOTE, PERSONAL)
+    limit(REMOTE, DataPolicy.PERSONAL)
 
     with pytest.raises(DataPolicyError):
         services.edit_message(complete, person_id=person.id, message="Another", client_key=uuid.uuid4())
@@ -183,7 +187,7 @@ def test_recall_leaves_out_what_the_endpoint_may_not_receive_and_says_how_much(m
     crew, others = group("Crew", person), group("Others", person)
     remember(memory, person, crew, "behind the clock")
     remember(memory, person, others, "under the swordfish")
-    limit(REMOTE, PERSONAL, crew)
+    limit(REMOTE, DataPolicy.PERSONAL, crew)
     one = answer(posted(person, in_thread=thread(person, model="remote/fake"), message=QUESTION))
 
     assert one.state == Turn.State.COMPLETE
@@ -204,7 +208,7 @@ def test_without_a_limit_everything_is_recalled_and_nothing_said(memory, endpoin
 
 def test_the_first_endpoint_has_a_policy_too(memory, endpoint, person):
     remember(memory, person, group("Others", person), "under the swordfish")
-    limit("", PERSONAL)
+    limit("", DataPolicy.PERSONAL)
     one = answer(posted(person, in_thread=thread(person), message=QUESTION))
     assert one.state == Turn.State.COMPLETE
     assert "swordfish" not in sent(endpoint, KEY)
@@ -214,7 +218,7 @@ def test_the_first_endpoint_has_a_policy_too(memory, endpoint, person):
 def test_instructions_of_the_team_are_left_out(memory, endpoint, person):
     instructions.add(access.team_space(), "Always mention the swordfish.", by=person.id)
     instructions.add(access.personal_space(person.id), "Always answer briefly.", by=person.id)
-    limit(REMOTE, PERSONAL)
+    limit(REMOTE, DataPolicy.PERSONAL)
     one = answer(posted(person, in_thread=thread(person, model="remote/fake"), message=QUESTION))
 
     assert "Always answer briefly." in sent(endpoint)
@@ -227,7 +231,7 @@ def test_searches_of_the_model_read_permitted_spaces_only(memory, endpoint, pers
     crew, others = group("Crew", person), group("Others", person)
     remember(memory, person, crew, "behind the clock")
     remember(memory, person, others, "under the swordfish")
-    limit(REMOTE, PERSONAL, crew)
+    limit(REMOTE, DataPolicy.PERSONAL, crew)
     calls = [[["search_memory", json.dumps({"query": "spare key"})]], []]
     endpoint.script(REMOTE, answer=["Let me look.", "It hangs there."], calls=calls)
     answer(posted(person, in_thread=thread(person, model="remote/fake"), message="Hello"))
@@ -246,7 +250,7 @@ def test_a_queued_message_fails_if_its_endpoint_may_no_longer_receive_it(memory,
     Thread.objects.filter(id=talk.id).update(head=running)
     waiting = posted(person, in_thread=talk, message=QUESTION)
     assert waiting.state == Turn.State.QUEUED
-    limit(REMOTE, PERSONAL)
+    limit(REMOTE, DataPolicy.PERSONAL)
     Turn.objects.filter(id=running.id).update(state=Turn.State.COMPLETE)
 
     assert start_next_queued(talk.id) is not None
@@ -260,7 +264,7 @@ def test_a_queued_message_fails_if_its_endpoint_may_no_longer_receive_it(memory,
 def test_a_policy_that_changes_during_recall_counts_for_the_prompt(memory, endpoint, person, monkeypatch):
     others = group("Others", person)
     remember(memory, person, others, "under the swordfish")
-    recalled = change_after(monkeypatch, recall, "recall_for_turn", lambda: limit(REMOTE, PERSONAL))
+    recalled = change_after(monkeypatch, recall, "recall_for_turn", lambda: limit(REMOTE, DataPolicy.PERSONAL))
     one = answer(posted(person, in_thread=thread(person, model="remote/fake"), message=QUESTION))
 
     assert "swordfish" in str(recalled[0]), "it could have been sent"
@@ -270,7 +274,7 @@ def test_a_policy_that_changes_during_recall_counts_for_the_prompt(memory, endpo
 
 
 def test_a_thread_that_is_excluded_during_recall_is_not_sent(memory, endpoint, person, monkeypatch):
-    change_after(monkeypatch, recall, "recall_for_turn", lambda: limit(REMOTE, kind=NONE))
+    change_after(monkeypatch, recall, "recall_for_turn", lambda: limit(REMOTE, kind=DataPolicy.NONE))
     one = answer(posted(person, in_thread=thread(person, model="remote/fake"), message=QUESTION))
     assert (one.state, one.error_code) == (Turn.State.FAILED, "data_policy")
     assert endpoint.requests(REMOTE) == []
@@ -283,7 +287,7 @@ def test_a_first_endpoint_without_a_row_gets_its_policy_during_recall(memory, en
     settings.CATO = settings.CATO.model_copy(update={"llm": llm})
     monkeypatch.setattr(type(settings.CATO), "origin", lambda self, key: "file" if key == "llm.base_url" else "default")
     endpoint.clear("")
-    change_after(monkeypatch, recall, "recall_for_turn", lambda: Endpoint.objects.create(policy=NONE))
+    change_after(monkeypatch, recall, "recall_for_turn", lambda: Endpoint.objects.create(policy=DataPolicy.NONE))
     one = answer(posted(person, in_thread=thread(person), message=QUESTION))
     assert (one.state, one.error_code) == (Turn.State.FAILED, "data_policy")
 
@@ -296,7 +300,7 @@ def test_a_policy_that_changes_during_a_search_ends_the_answer(memory, endpoint,
         answer=["Let me look.", "It hangs there."],
         calls=[[["search_memory", json.dumps({"query": "spare key"})]], []],
     )
-    change_after(monkeypatch, memory_searches, "run_tool", lambda: limit(REMOTE, PERSONAL))
+    change_after(monkeypatch, memory_searches, "run_tool", lambda: limit(REMOTE, DataPolicy.PERSONAL))
     one = answer(posted(person, in_thread=thread(person, model="remote/fake"), message="Hello"))
 
     assert (one.state, one.error_code) == (Turn.State.FAILED, "data_policy")
@@ -324,10 +328,10 @@ def test_what_is_in_a_prompt_is_checked_for_later_requests(person):
     job = answer_job(turn(thread(person, model="remote/fake"), state=Turn.State.RECALLING))
     spaces = frozenset({crew.id, job.turn.thread.space_id})
     ensure_sendable(job, spaces)
-    limit(REMOTE, PERSONAL)
+    limit(REMOTE, DataPolicy.PERSONAL)
     with pytest.raises(ModelError):
         ensure_sendable(job, spaces)
-    limit(REMOTE, PERSONAL, crew)
+    limit(REMOTE, DataPolicy.PERSONAL, crew)
     ensure_sendable(job, spaces)
     Endpoint.objects.filter(name=REMOTE).delete()
     with pytest.raises(ModelError):
@@ -343,13 +347,13 @@ def test_no_title_is_requested_of_an_endpoint_that_may_no_longer_receive_the_thr
     from chat.answers import persistence
 
     write_titles(settings, True)
-    limit(REMOTE, PERSONAL)
-    change_after(monkeypatch, persistence, "complete_turn", lambda: limit(REMOTE, kind=NONE))
+    limit(REMOTE, DataPolicy.PERSONAL)
+    change_after(monkeypatch, persistence, "complete_turn", lambda: limit(REMOTE, kind=DataPolicy.NONE))
     one = answer(posted(person, in_thread=thread(person, model="remote/fake", title_source="first")))
     assert one.state == Turn.State.COMPLETE
     assert len(endpoint.requests(REMOTE)) == 1
 
-    limit(REMOTE, PERSONAL)
+    limit(REMOTE, DataPolicy.PERSONAL)
     answer(posted(person, in_thread=thread(person, model="remote/fake", title_source="first")))
     assert len(endpoint.requests(REMOTE)) == 3, "an answer and its title"
 
@@ -360,7 +364,7 @@ def test_statements_are_extracted_by_an_endpoint_that_may_receive_the_space(memo
     endpoint.script(REMOTE, answer=json.dumps({"statements": [], "repeated": []}))
     row = SpaceKnowledge.objects.create(space=crew, is_on=True, model="remote/fake", due_at=ago(minutes=1))
     run = worker.ExtractionRun(jobs.claim(SpaceKnowledge.objects.filter(pk=row.pk), 1)[0])
-    limit(REMOTE, crew if is_permitted else PERSONAL)
+    limit(REMOTE, crew if is_permitted else DataPolicy.PERSONAL)
     message = [{"role": "user", "content": "The swordfish"}]
     if is_permitted:
         run._ask(message)
@@ -373,7 +377,7 @@ def test_statements_are_extracted_by_an_endpoint_that_may_receive_the_space(memo
 @pytest.mark.parametrize("is_permitted", [True, False])
 def test_a_request_to_v1_follows_the_policy_of_personal_threads(memory, endpoint, person, is_permitted):
     crew = group("Crew", person)
-    limit(REMOTE, PERSONAL if is_permitted else crew)
+    limit(REMOTE, DataPolicy.PERSONAL if is_permitted else crew)
     body = {"model": "remote/fake", "messages": [{"role": "user", "content": "### Task: <chat_history> swordfish"}]}
     response = api_client(person).post("/v1/chat/completions", body, content_type="application/json")
     assert (response.status_code == 200) == is_permitted, response.content
@@ -419,12 +423,12 @@ def test_a_fallback_is_not_sent_what_it_may_not_receive(memory, endpoint, person
     add_endpoint(endpoint, "spare")
     Endpoint.objects.filter(name=REMOTE).update(fallback="spare")
     endpoint.script(REMOTE, mode="error-500")
-    limit("spare", PERSONAL)
+    limit("spare", DataPolicy.PERSONAL)
     one = answer(posted(person, in_thread=thread(person, model="remote/fake"), message=QUESTION))
     assert one.state == Turn.State.FAILED
     assert endpoint.requests("spare") == []
 
-    limit("spare", PERSONAL, others)
+    limit("spare", DataPolicy.PERSONAL, others)
     one = answer(posted(person, in_thread=thread(person, model="remote/fake"), message=QUESTION))
     assert one.state == Turn.State.COMPLETE
     assert "swordfish" in sent(endpoint, "spare")
@@ -444,7 +448,7 @@ def test_people_are_not_affected_by_what_another_may_read(memory, endpoint, pers
     """The policy narrows what is recalled, and never widens it."""
     stranger = PersonFactory()
     remember(memory, stranger, access.personal_space(stranger.id), "under the swordfish")
-    limit(REMOTE, PERSONAL)
+    limit(REMOTE, DataPolicy.PERSONAL)
     one = answer(posted(person, in_thread=thread(person, model="remote/fake"), message=QUESTION))
     assert "swordfish" not in sent(endpoint)
     assert one.withheld == {}
@@ -452,7 +456,7 @@ def test_people_are_not_affected_by_what_another_may_read(memory, endpoint, pers
 
 def test_recall_and_the_check_of_the_prompt_each_leave_out_what_may_not_be_sent(person, monkeypatch):
     crew, others = group("Crew", person), group("Others", person)
-    limit(REMOTE, PERSONAL, crew)
+    limit(REMOTE, DataPolicy.PERSONAL, crew)
     stored = [exchange(person, "A key", "It hangs here.", space=space) for space in (crew, others)]
     hits = [Hit(ExchangeView.from_row(row), 0.8, 0.8, "hybrid", "Best match", is_below_gate=False) for row in stored]
     asked = turn(thread(person, model="remote/fake"), QUESTION, "", state=Turn.State.RECALLING, attempt=1)

@@ -56,6 +56,7 @@ ROUTES: dict[str, RouteAccess] = {
     "ready": RouteAccess("anyone"),
     "metrics": RouteAccess("anyone"),  # only from this machine or with the token: tests/test_health.py
     "cli": RouteAccess("anyone", POST),  # only signed requests from this machine: tests/test_cli_server.py
+    "favicon": RouteAccess("anyone"),
     "manifest": RouteAccess("anyone"),
     "service_worker": RouteAccess("anyone"),
     "offline": RouteAccess("anyone"),
@@ -120,6 +121,7 @@ ROUTES: dict[str, RouteAccess] = {
     "new_thread_tools": RouteAccess(methods=("get", "post")),
     "decide_tool_use": RouteAccess(methods=POST, names=("thread_id", "turn_id"), data={"decision": "allow"}),
     "model_endpoints": RouteAccess("administrator", ("get", "post")),
+    "embedding_policy": RouteAccess("administrator", ("get", "post")),
     "first_model_endpoint": RouteAccess("administrator", ("get", "post")),
     "change_model_endpoint": RouteAccess("administrator", ("get", "post")),
     "tool_servers": RouteAccess("administrator", ("get", "post")),
@@ -304,7 +306,7 @@ def routes_of(resolver: URLResolver) -> list[URLPattern]:
 
 
 @pytest.fixture
-def objects(chroma):
+def objects(memory):
     """Return ids for the routes' arguments: Alice's thread with a remembered turn, and more."""
     alice = PersonFactory(name="Alice Owner")
     of_alice = thread(alice, title="The secret of Alice")

@@ -13,10 +13,13 @@ import socket
 import tempfile
 from pathlib import Path
 
+import pytest
+
 TOPOLOGY = os.environ.get("CATO_TEST_TOPOLOGY", "embedded")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 POSTGRES = os.environ.get("CATO_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres")
 IS_LONG = os.environ.get("CATO_TEST_LONG") == "1"  # run all examples of the tests of which `make test` runs a part
+only_long = pytest.mark.skipif(not IS_LONG, reason="`make test-long` runs it")
 REDIS = os.environ.get("CATO_TEST_REDIS", "redis://127.0.0.1:6379")
 
 
@@ -53,24 +56,17 @@ def clean_environment() -> dict[str, str]:
     }
 
 
-# The modules that run with the services, too: they are about statements of SQL, locks and transactions, the vector
-# store, messages between processes, or what several processes do at the same time. All others behave the same on both.
+# The modules that run with the services, too: they are about statements of SQL, locks and transactions, messages between
+# processes, or what several processes do at the same time. Others use the same statements, or behave the same on both.
 TOPOLOGY_DEPENDENT = {
-    "access", "account_deletion", "additions", "administration", "api_answers", "attached_documents", "backup",
-    "branches", "bulk_forgetting", "cache_connections", "concurrent_answers", "conversation", "crash", "degraded",
-    "digests", "diversity", "document_deletion", "documents", "erasure", "events", "export_jobs", "failing_calls",
-    "feedback", "filters", "flush_loop", "forget_everywhere", "forgetting", "forgetting_scope", "forks",
-    "group_mapping", "groups", "health", "idempotency", "identical_vectors", "import_jobs", "imports", "indexing",
-    "knowledge", "knowledge_properties", "knowledge_worker", "last_administrator", "leases", "lexical_search",
-    "lost_access", "maintenance", "memory_saving", "memory_searches", "mentions", "migrations", "news", "permissions",
-    "presence", "projects", "properties", "properties_http", "queue", "quick_search", "recall", "recall_filter",
-    "records", "retrieval", "reveals", "scale_out", "search_page", "second_factor", "shared_collections",
-    "socket_limits", "spaces", "statements", "stats", "suggestions", "team_chat_imports", "thread_list",
-    "thread_management", "threads", "tool_decisions", "usage", "usage_limits", "uses", "webhooks", "what_happened",
-    "e2e/attachments", "e2e/corrections", "e2e/data_policy", "e2e/documents", "e2e/forget_everywhere",
-    "e2e/knowledge_story", "e2e/memory_in_languages", "e2e/memory_searches", "e2e/projects", "e2e/recall",
-    "e2e/sources", "e2e/streaming", "e2e/team_threads", "e2e/tool_servers", "e2e/usage", "e2e/web_search",
-    "e2e/without_index",
+    "access", "account_deletion", "api_answers", "backup", "bulk_forgetting", "cache_connections",
+    "concurrent_answers", "conversation", "digests", "embedding_policy", "erasure", "events", "failing_calls",
+    "filters", "forget_everywhere", "forgetting", "health", "idempotency", "import_jobs", "indexing",
+    "knowledge_worker", "last_administrator", "leases", "lexical_search", "lost_access", "maintenance",
+    "memory_searches", "migrations", "permissions", "presence", "queue", "quick_search", "recall", "scale_out",
+    "search_page", "spaces", "statements", "stats", "thread_list", "threads", "usage", "usage_limits", "uses",
+    "what_happened",
+    "e2e/projects", "e2e/streaming", "e2e/team_threads", "e2e/without_index",
 }  # fmt: skip
 
 HOME = Path(tempfile.mkdtemp(prefix=f"cato-tests-{WORKER}-"))

@@ -87,6 +87,12 @@ def note_endpoint(by: uuid.UUID, name: str = "", **kwargs: Any) -> None:
     _note(AuditEntry.Action.SETTINGS_CHANGED, f"the model endpoint {name}".strip(), by)
 
 
+@receiver(chat.embedding_policy_set)
+def note_embedding_policy(by: uuid.UUID, **kwargs: Any) -> None:
+    """Record a change of what the embedding provider may receive."""
+    _note(AuditEntry.Action.SETTINGS_CHANGED, "the policy of the embedding provider", by)
+
+
 @receiver(chat.tool_server_changed)
 def note_tool_server(by: uuid.UUID, name: str, **kwargs: Any) -> None:
     """Record a change of a tool server."""

@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 from django.db.migrations.exceptions import MigrationSchemaMissing
+from django.utils.translation import override
 
 from cato_web.accounts.models import User
 from cato_web.accounts.services import UserLookupError, get_user_by_name
@@ -81,8 +82,8 @@ def query(request: CommandRequest, person: User) -> CommandResult:
         for hit in results.results
     ]
     lines = [_query_line(row) for row in rows]
-    if results.is_lexical_only:
-        lines.insert(0, "The search index cannot be used at the moment: found by keywords only.")
+    with override("en"):
+        lines[:0] = filter(None, [results.note_text])
     return CommandResult(rows, "\n".join(lines) or "Nothing was found.", {**embedding_meta(), "note": results.note})
 
 

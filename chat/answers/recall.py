@@ -76,6 +76,7 @@ def _recall(
         exclude=history.exchange_ids | ({turn.effective_exchange_id} if turn.effective_exchange_id else set()),
         conversation_length=history.length,
         keep_query=turn.thread.is_remembered,
+        text_space=turn.thread.space_id,
         person_id=turn.author_id,
         filters=RecallFilter.from_json(turn.thread.recall_filter).filter(),
         detect_instruction=detect_instruction,

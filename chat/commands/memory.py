@@ -18,7 +18,6 @@ from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.rows.recall import exchange_row, result_rows
 from memory import api as memory
 from memory.api import (
-    LEXICAL_ONLY_NOTE,
     CatoError,
     Exchange,
     NotFoundError,
@@ -106,8 +105,7 @@ def _vquery(context: CommandContext, arguments: list[str]) -> CommandResult:
     results = memory.search(text, spaces=memory.readable_space_ids(context.person_id), count=count)
     title = _("%(count)s matches for “%(text)s”") if results.results else _("No matches for “%(text)s”")
     title %= {"count": len(results.results), "text": text}
-    note = str(LEXICAL_ONLY_NOTE) if results.is_lexical_only else ""
-    return CommandResult("/vquery", title, kind="results", text=note, results=result_rows(results.results))
+    return CommandResult("/vquery", title, kind="results", text=results.note_text, results=result_rows(results.results))
 
 
 def _vget(context: CommandContext, arguments: list[str]) -> CommandResult:

@@ -12,11 +12,11 @@ from django.utils.translation import gettext as _
 
 from chat.errors import DataPolicyError, InvalidMessageError
 from chat.llm import endpoint as endpoints
-from chat.llm.data_policy import may_receive, refusal_text
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.model_list import MAX_NAME_LENGTH, ModelList, read_model_list, validate_model
+from chat.llm.policy_texts import refusal_text
 from chat.models import Endpoint, SpaceModel
-from memory.api import Space
+from memory.api import Space, may_receive
 
 
 def any_policy() -> Exists:

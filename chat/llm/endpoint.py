@@ -17,8 +17,8 @@ from django.db.models import Subquery
 from django.http import HttpRequest
 
 from chat.encryption import decrypt, encrypt
-from chat.llm.data_policy import DataPolicy
 from chat.models import Endpoint
+from memory.api import DataPolicy
 
 OPENAI = "https://api.openai.com/v1"
 FIELDS = ("base_url", "api_key", "model")

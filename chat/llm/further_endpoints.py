@@ -13,10 +13,9 @@ from django.utils.translation import gettext as _
 
 from chat.encryption import decrypt, encrypt
 from chat.errors import InvalidMessageError
-from chat.llm.data_policy import LISTED, PERSONAL
 from chat.llm.endpoint import KeyNeededError, list_endpoints
 from chat.models import Endpoint, SpaceModel, Thread, Turn
-from memory.api import Space, SpaceKnowledge, clean_text
+from memory.api import DataPolicy, SpaceKnowledge, clean_text, validate_places
 
 MAX_NAME = 30
 # "cato" is the thread's own model for API clients, and "default" that of the command /model.
@@ -86,10 +85,10 @@ def stored_key(row: Endpoint, *, base_url: str) -> str:
 def set_policy(
     row: Endpoint, *, location: str, policy: str, allowed_in: Iterable[str], fallback: str | None = None
 ) -> None:
-    """Set where an endpoint runs, what it may receive, and what is asked instead of it. Raises InvalidMessageError."""
+    """Set where an endpoint runs, what it may receive, and what is asked instead of it. Raises InvalidInputError."""
     row.location = " ".join(clean_text(location).split())[:60]
     row.policy = Endpoint.Policy(policy).value
-    row.allowed_in = _validate_places(allowed_in) if policy == LISTED else []
+    row.allowed_in = validate_places(allowed_in) if policy == DataPolicy.LISTED else []
     row.fallback = _validate_fallback(row, fallback)
     row.save()
 
@@ -117,14 +116,6 @@ def _save(row: Endpoint, fields: EndpointFields) -> Endpoint:
         fallback=fields.fallback,
     )
     return row
-
-
-def _validate_places(places: Iterable[str]) -> list[str]:
-    chosen = list(dict.fromkeys(places))
-    shared = {str(id) for id in Space.objects.exclude(kind=Space.Kind.PERSONAL).values_list("id", flat=True)}
-    if not set(chosen) <= shared | {PERSONAL}:
-        raise InvalidMessageError(_("One of these spaces does not exist any more. Load the page again."))
-    return chosen
 
 
 def _validate_fallback(row: Endpoint, fallback: str | None) -> str | None:

@@ -21,6 +21,7 @@ _NOTES = {
     Turn.RECALL_SKIPPED: gettext_noop("Recall timed out; answered without memory"),
     "failed": gettext_noop("Recall failed; answered without memory"),
     "words": gettext_noop("Search index unavailable; recalled by keyword only"),
+    "unsent": gettext_noop("The embedding provider may not receive this text; recalled by keyword only"),
     "date": gettext_noop("The newest of that time, listed by date"),
     "nothing": gettext_noop("Nothing was remembered in that time"),
 }

@@ -15,7 +15,6 @@ from django.views.decorators.http import require_http_methods
 
 from chat import signals
 from chat.errors import InvalidMessageError
-from chat.llm.data_policy import PERSONAL
 from chat.llm.endpoint import KeyNeededError, ModelEndpoint, list_endpoints
 from chat.llm.endpoint_check import EndpointCheckError, check_endpoint
 from chat.llm.further_endpoints import (
@@ -30,14 +29,16 @@ from chat.llm.further_endpoints import (
     validate_name,
 )
 from chat.models import Endpoint
-from chat.rows.endpoints import endpoint_rows
+from chat.rows.endpoints import embedding_row, endpoint_rows
 from chat.views.api_key_field import KEY_MASK, ApiKeyForm, api_key_field
-from memory.api import PageRequest, Space, admin_required, clean_text, remote_host
+from chat.views.data_policy_fields import DataPolicyForm
+from memory import api as memory
+from memory.api import DataPolicy, InvalidInputError, PageRequest, admin_required, clean_text
 
 _FIRST, _NO_FALLBACK = "first", ""  # values of the field `fallback`
 
 
-class EndpointForm(ApiKeyForm):
+class EndpointForm(DataPolicyForm, ApiKeyForm):
     """An endpoint and its data policy. The address, key and model of the first endpoint are set elsewhere."""
 
     name = forms.CharField(
@@ -68,18 +69,6 @@ class EndpointForm(ApiKeyForm):
         max_length=60,
         help_text=gettext_lazy("Shown to people, such as “this network” or “United States”."),
     )
-    policy = forms.ChoiceField(
-        label=gettext_lazy("May receive text of"),
-        choices=[
-            (Endpoint.Policy.ALL, gettext_lazy("All spaces")),
-            (Endpoint.Policy.LISTED, gettext_lazy("The spaces chosen below")),
-            (Endpoint.Policy.NONE, gettext_lazy("No space; it is not used")),
-        ],
-        widget=forms.RadioSelect,
-    )
-    allowed_in = forms.MultipleChoiceField(
-        label=gettext_lazy("Spaces"), required=False, widget=forms.CheckboxSelectMultiple
-    )
     fallback = forms.ChoiceField(
         label=gettext_lazy("If it does not answer, use"),
         required=False,
@@ -104,11 +93,8 @@ class EndpointForm(ApiKeyForm):
         if is_first:
             for name in ("base_url", "api_key", "model"):
                 del self.fields[name]
-        shared = Space.objects.exclude(kind=Space.Kind.PERSONAL).order_by("kind", "name")
-        places = [(PERSONAL, _("Personal threads")), *((str(space.id), space.display_name) for space in shared)]
-        _choice_field(self, "allowed_in").choices = places
         names = [(one.name or _FIRST, one.label) for one in others if one.name != row.name or is_new]
-        _choice_field(self, "fallback").choices = [(_NO_FALLBACK, _("No other endpoint")), *names]
+        cast(forms.ChoiceField, self.fields["fallback"]).choices = [(_NO_FALLBACK, _("No other endpoint")), *names]
 
     def clean(self) -> dict[str, Any]:
         """Clean all texts, and check the name of a new endpoint."""
@@ -146,10 +132,6 @@ class EndpointForm(ApiKeyForm):
         )
 
 
-def _choice_field(form: forms.Form, name: str) -> forms.ChoiceField:
-    return cast(forms.ChoiceField, form.fields[name])
-
-
 @admin_required
 @require_http_methods(["GET", "POST"])
 def model_endpoints(request: PageRequest) -> HttpResponse:
@@ -159,14 +141,10 @@ def model_endpoints(request: PageRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid() and _save(form):
         name = form.cleaned_data["name"]
         signals.endpoint_set.send(sender=None, by=request.user.pk, name=name)
-        messages.success(request, _("Added. Its models can be chosen in the composer."))
+        is_used = form.cleaned_data["policy"] != DataPolicy.NONE
+        messages.success(request, _("Added. Its models can be chosen in the composer.") if is_used else _("Added."))
         return redirect("model_endpoints")
-    context = {
-        "tab": "endpoints",
-        "form": form,
-        "endpoints": endpoint_rows(among),
-        "embedding_host": remote_host(settings.CATO.vector_store),
-    }
+    context = {"tab": "endpoints", "form": form, "endpoints": endpoint_rows(among), "embeddings": embedding_row()}
     return render(request, "chat/endpoints.html", context, status=422 if form.errors else 200)
 
 
@@ -191,6 +169,28 @@ def change_model_endpoint(request: PageRequest, name: str = "") -> HttpResponse:
     (shown,) = endpoint_rows([one for one in among if one.name == name])
     context = {"tab": "endpoints", "form": form, "endpoint": shown}
     return render(request, "chat/change_endpoint.html", context, status=422 if form.errors else 200)
+
+
+@admin_required
+@require_http_methods(["GET", "POST"])
+def embedding_policy(request: PageRequest) -> HttpResponse:
+    """Show which spaces' text a remote embedding provider may receive; POST changes it."""
+    row = embedding_row()
+    if row is None:
+        raise Http404
+    policy = memory.embedding_policy_of(settings.CATO.vector_store.embedding_provider)
+    form = DataPolicyForm(request.POST or None, initial={"policy": policy.kind, "allowed_in": list(policy.places)})
+    if request.method == "POST" and form.is_valid():
+        try:
+            memory.set_embedding_policy(form.cleaned_data["policy"], form.cleaned_data["allowed_in"])
+        except InvalidInputError as error:
+            form.add_error(None, str(error))
+        else:
+            signals.embedding_policy_set.send(sender=None, by=request.user.pk)
+            messages.success(request, _("Saved. It counts from the next text on."))
+            return redirect("model_endpoints")
+    context = {"tab": "endpoints", "form": form, "embeddings": row}
+    return render(request, "chat/embedding_policy.html", context, status=422 if form.errors else 200)
 
 
 def _save(form: EndpointForm) -> bool:
@@ -218,7 +218,7 @@ def _save(form: EndpointForm) -> bool:
     except EndpointCheckError as error:
         form.add_error(error.field, str(error))
         form.can_save_unchecked = True
-    except InvalidMessageError as error:
+    except InvalidInputError as error:
         form.add_error(None, str(error))
     return not form.errors
 

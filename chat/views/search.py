@@ -133,7 +133,7 @@ class _Page:
             "searched": True,
             "hits": rows,
             "less_similar": hit_rows(less_similar, self.query.text) if self.order == RELEVANCE else [],
-            "note": memory.LEXICAL_ONLY_NOTE if found.is_lexical_only else "",
+            "note": found.note_text,
             "total_text": count_text(len(rows), self.order, is_cut=len(hits) == _MAX_HITS),
             "orders": [Choice(str(label), self.url(order=name), name == self.order) for name, label in ORDERS.items()],
             "link": self.url(),

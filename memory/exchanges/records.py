@@ -24,6 +24,7 @@ from memory.exchanges.metadata import Checked, validate_metadata
 from memory.exchanges.requeueing import requeue_changed
 from memory.filters import Filter, all_of, parse_filter, to_sql
 from memory.index import generations
+from memory.index.embedding_policy import may_receive_query
 from memory.models import Event, Exchange, IndexGeneration, Record, Space
 from memory.retrieval import get_strategy, query_embedding
 from memory.retrieval.types import Query, RankedHits
@@ -129,7 +130,7 @@ def query_records(
     active = generations.active_generation()
     query = Query(
         text=query_text,
-        get_vector=_query_vector(query_text, vector, active),
+        get_vector=_query_vector(query_text, vector, active, spaces),
         generation=active,
         spaces=spaces,
         limit=top_k,
@@ -271,9 +272,11 @@ def _replace(pairs: Iterable[tuple[Record, _ValidatedRecord]]) -> None:
 
 
 def _query_vector(
-    text: str, vector: Vector | None, active: IndexGeneration
+    text: str, vector: Vector | None, active: IndexGeneration, spaces: SpaceIds
 ) -> Callable[[], NDArray[np.float32] | None]:
     if vector is None:
+        if not may_receive_query(active.provider, spaces):
+            return lambda: None
         get_vectors = query_embedding.embed_async([text], generations.embedder_for(active))
         return lambda: vectors.combined if (vectors := get_vectors()) else None
     normalised_vector = _validate_vector(vector)

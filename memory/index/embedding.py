@@ -8,6 +8,8 @@ from django.conf import settings
 
 from memory import embeddings
 from memory.embeddings.base import Vectors
+from memory.index.embedding_policy import ensure_embeddable
+from memory.models import Space
 from memory.text import clean_text
 
 
@@ -16,6 +18,11 @@ def embedding_model() -> str:
     return embeddings.configured_model(settings.CATO.vector_store)[1]
 
 
-def embed(texts: Sequence[str]) -> Vectors:
-    """Return one vector of length 1 for each text, in the same order. Raises EmbeddingError."""
-    return embeddings.get_embedder(settings.CATO.vector_store).embed_documents([clean_text(text) for text in texts])
+def embed(texts: Sequence[str], *, space: Space) -> Vectors:
+    """Return one vector of length 1 for each text, in the same order. The texts count as text of `space`.
+
+    Raises EmbeddingError.
+    """
+    embedder = embeddings.get_embedder(settings.CATO.vector_store)
+    ensure_embeddable(space, provider=embedder.provider)
+    return embedder.embed_documents([clean_text(text) for text in texts])

@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 
 import numpy as np
 from django.conf import settings
@@ -25,7 +25,7 @@ from memory.errors import (
     VectorStoreUnavailableError,
 )
 from memory.filters import chroma_fields
-from memory.index import generations, placement, store
+from memory.index import embedding_policy, generations, placement, store
 from memory.index.parts import embedding_texts
 from memory.index.vectors import all_vector_ids, set_apart, vector_ids
 from memory.models import Collection, DocumentVersion, EmbeddingJob, Exchange, IndexGeneration, Job, Record
@@ -37,6 +37,8 @@ _BATCH_SIZE = 64
 # Characters per batch for a local model: a few seconds of work for one core, during which other work waits, and far less
 # than a lease. A remote provider gets whole batches.
 _LOCAL_BATCH_CHARS = 12_000
+# Every so many batches one is of documents, which otherwise would wait for as long as conversations keep the worker busy.
+_DOCUMENTS_EVERY = 8
 # What is embedded of an exchange has about this length at most.
 _MAX_EXCHANGE_CHARS = 12_000
 _turns: Turns[uuid.UUID] = Turns()
@@ -47,19 +49,24 @@ def index_pending(limit: int | None = None) -> int:
     """Embed due exchanges until none is left or `limit` is reached; return the number embedded.
 
     Conversations and notes come first, oldest first, so that they never wait for an import, for records of programs, for
-    a new index generation or for a document. Documents come last. For chunks, people take turns by batch, and each person's shortest document comes first. A
-    complete document is published at once. Failures are stored on the rows and retried later, not raised.
+    a new index generation, or for more than one batch of a document. Documents come last, except for one batch of eight.
+    For chunks, people take turns by batch, and each person's shortest document comes first. A complete document is
+    published at once. Failures are stored on the rows and retried later, not raised.
     """
     done = 0
     if not settings.CATO.vector_store.enabled:
         return 0
-    while limit is None or done < limit:
+    for batch in count(1):
+        if limit is not None and done >= limit:
+            break
         due = EmbeddingJob.objects.filter(
             exchange__forgotten_at=None, generation__in=generations.embeddable_generations()
         ).select_related("exchange__space", "exchange__previous", "generation", "collection")
-        claimed = _claim_exchanges(due.filter(exchange__source_file=""))
-        chunks = [] if claimed else _claim_chunks(due.exclude(exchange__source_file=""))
-        claimed = claimed or chunks
+        conversations, documents = due.filter(exchange__source_file=""), due.exclude(exchange__source_file="")
+        chunks = _claim_chunks(documents) if batch % _DOCUMENTS_EVERY == 0 else []
+        claimed = chunks or _claim_exchanges(conversations)
+        if not claimed:
+            claimed = chunks = _claim_chunks(documents)
         if not claimed:
             break
         for collection, rows in _group_by_collection(claimed).items():
@@ -159,13 +166,17 @@ def _index_halves(rows: list[EmbeddingJob], collection: Collection) -> int:
 
 
 def _get_vectors(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
-    """Return the vectors (parts, dimension) of each exchange: supplied with a record, cached, or newly embedded."""
+    """Return the vectors (parts, dimension) of each exchange: supplied with a record, cached, or newly embedded.
+
+    What the model may not receive, and has no vectors yet, gets none.
+    """
     supplied = get_record_vectors([e.pk for e in exchanges], generation)
     for vectors in supplied.values():
         generations.check_dimension(generation, int(vectors.shape[1]))
     cached = cache.get_documents(generation.provider, generation.model, [e.content_hash for e in exchanges])
-    uncached = {e.content_hash: e for e in exchanges if e.pk not in supplied and e.content_hash not in cached}
-    if uncached:
+    missing = [e for e in exchanges if e.pk not in supplied and e.content_hash not in cached]
+    permitted = embedding_policy.embeddable_spaces(generation.provider, {e.space for e in missing})
+    if uncached := {e.content_hash: e for e in missing if e.space_id in permitted}:
         embedder = generations.embedder_for(generation)
         texts = {digest: embedding_texts(exchange) for digest, exchange in uncached.items()}
         position = {text: n for n, text in enumerate(dict.fromkeys(text for parts in texts.values() for text in parts))}
@@ -174,7 +185,8 @@ def _get_vectors(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> 
         new = {digest: embedded[[position[text] for text in parts]] for digest, parts in texts.items()}
         cache.store_documents(generation.provider, generation.model, new)
         cached |= new
-    return [supplied[e.pk] if e.pk in supplied else cached[e.content_hash] for e in exchanges]
+    none = np.zeros((0, 0), dtype=np.float32)
+    return [supplied[e.pk] if e.pk in supplied else cached.get(e.content_hash, none) for e in exchanges]
 
 
 def _delete_outdated_vectors(rows: list[EmbeddingJob], collection: Collection) -> None:

@@ -11,7 +11,15 @@ from memory.models.exchanges import (
     Record,
     Supersession,
 )
-from memory.models.index import CachedEmbedding, Collection, EmbeddingJob, ErasureJob, IndexGeneration, Placement
+from memory.models.index import (
+    CachedEmbedding,
+    Collection,
+    EmbeddingJob,
+    EmbeddingPolicy,
+    ErasureJob,
+    IndexGeneration,
+    Placement,
+)
 from memory.models.jobs import Job
 from memory.models.knowledge import SpaceKnowledge, Statement, StatementConflict, Support
 from memory.models.operations import Operation, RetentionRule, Reveal

@@ -31,6 +31,13 @@ class IndexGeneration(models.Model):
         ]
 
 
+class EmbeddingPolicy(models.Model):
+    """Which spaces' text a remote embedding provider may receive, as in `memory.spaces.data_policy`; at most one row."""
+
+    kind = models.CharField(max_length=6)
+    places = models.JSONField(default=list)
+
+
 class Collection(models.Model):
     """A collection of vectors in one generation: shared by many small spaces, or dedicated to a large one."""
 

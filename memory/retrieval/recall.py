@@ -78,6 +78,7 @@ def recall(
     exclude: frozenset[uuid.UUID] = frozenset(),
     conversation_length: int = 0,
     keep_query: bool = True,
+    text_space: uuid.UUID | None = None,
     person_id: uuid.UUID | None = None,
     max_tokens: int | None = None,
     filters: Filter | None = None,
@@ -92,13 +93,15 @@ def recall(
 
     The other arguments are those of `RecallOptions`. Hits pass the gate, number at most `context_results` and fit into
     `context_max_tokens`. If the index or the embedding model does not answer, only terms are searched and `note` is
-    LEXICAL_ONLY. An unusable strategy or reranker gives no hits and FAILED.
+    LEXICAL_ONLY; if the model may not receive the messages, it is NOT_EMBEDDED. An unusable strategy or reranker gives no
+    hits and FAILED.
     """
     options = RecallOptions(
         spaces=spaces,
         exclude=exclude,
         conversation_length=conversation_length,
         keep_query=keep_query,
+        text_space=text_space,
         person_id=person_id,
         max_tokens=max_tokens,
         filters=filters,
@@ -236,7 +239,7 @@ def _build_turn_query(texts: Sequence[str], options: RecallOptions, *, joined: b
 
 def _hits_above_gate(query: Query, outcome: _Outcome) -> list[Hit]:
     ranking = rank_query(query, settings.CATO.vector_store.retrieval_strategy)
-    outcome.note = outcome.note or note_of(ranking)
+    outcome.note = outcome.note or note_of(query, ranking)
     outcome.subject_order = ranking.subject_order
     return [result for result in ranking.results if not result.is_below_gate]
 

@@ -11,22 +11,29 @@ from functools import cache
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.exchanges import feedback
 from memory.filters import Filter
-from memory.index import generations
+from memory.index import embedding_policy, generations
 from memory.lexical.marks import contains_all_words
 from memory.retrieval import get_strategy, probes, query_embedding
 from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.probes import MessageTraits
+from memory.retrieval.query_embedding import no_vectors
 from memory.retrieval.types import Hit, Query, RankedHits
 from memory.spaces.access import SpaceIds
 from memory.text import clean_text
 
 MAX_RESULTS = 100
-# The note of results for which only terms were searched: the index or the embedding model did not answer.
-LEXICAL_ONLY = "words"
+# The notes of results for which only terms were searched: the index or the embedding model did not answer, or the
+# embedding model may not receive the text.
+LEXICAL_ONLY, NOT_EMBEDDED = "words", "unsent"
+_NOTE_TEXTS = {
+    LEXICAL_ONLY: gettext_noop("The search index cannot be used at the moment: found by keywords only."),
+    NOT_EMBEDDED: gettext_noop("The embedding provider may not receive text of these spaces: found by keywords only."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +50,14 @@ class SearchResults:
     is_correction: bool = False
 
     @property
+    def note_text(self) -> str:
+        """Return the note for people, "" if all went well."""
+        return _(_NOTE_TEXTS[self.note]) if self.note in _NOTE_TEXTS else ""
+
+    @property
     def is_lexical_only(self) -> bool:
-        """Return True if the index or the embedding model did not answer."""
-        return self.note == LEXICAL_ONLY
+        """Return True if only terms were searched."""
+        return self.note in (LEXICAL_ONLY, NOT_EMBEDDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +66,7 @@ class SearchOptions:
 
     `spaces` are the readable spaces; exchanges in `exclude` are never returned. The feedback of `person_id` is applied.
     `filters` is an additional condition on the hits. `keep_query` allows caching the query vector in this process.
+    `text_space` is the space that the text belongs to, None for one that was typed for this search.
     `conversation_length` is a number of messages, 0 outside a conversation.
     """
 
@@ -61,8 +74,15 @@ class SearchOptions:
     exclude: frozenset[uuid.UUID] = field(default=frozenset())
     conversation_length: int = 0
     keep_query: bool = True
+    text_space: uuid.UUID | None = None
     person_id: uuid.UUID | None = None
     filters: Filter | None = None
+
+
+def ensure_enabled() -> None:
+    """Raise VectorStoreDisabledError while the vector store is disabled."""
+    if not settings.CATO.vector_store.enabled:
+        raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
 
 
 def search(
@@ -75,15 +95,16 @@ def search(
     exclude: frozenset[uuid.UUID] = frozenset(),
     person_id: uuid.UUID | None = None,
     limits_sources: bool = False,
+    text_space: uuid.UUID | None = None,
 ) -> SearchResults:
     """Return the `count` best hits for `text` in `spaces`; hits below the gate are included and marked.
 
     Exchanges in `exclude` are left out, and those that `person_id` marked as not relevant. With `limits_sources`, the
-    share of one author or document is limited as in a recall.
+    share of one author or document is limited as in a recall. `text_space` is as in `SearchOptions`.
 
-    If the index does not answer, only terms are searched, the note says so and no hit has a similarity. Otherwise only
-    lexical hits that are not among the nearest have no similarity. Raises InvalidInputError and
-    VectorStoreDisabledError.
+    If the index does not answer, or the embedding model may not receive the text, only terms are searched, the note says
+    so and no hit has a similarity. Otherwise only lexical hits that are not among the nearest have no similarity.
+    Raises InvalidInputError and VectorStoreDisabledError.
     """
     text = clean_text(text).strip()
     if not text:
@@ -92,11 +113,10 @@ def search(
         raise InvalidInputError(
             _("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MAX_RESULTS, "count": count}
         )
-    if not settings.CATO.vector_store.enabled:
-        raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
+    ensure_enabled()
     if not spaces:
         return SearchResults()
-    options = SearchOptions(spaces=spaces, filters=filters, exclude=exclude, person_id=person_id)
+    options = SearchOptions(spaces=spaces, filters=filters, exclude=exclude, person_id=person_id, text_space=text_space)
     # Near-duplicates among the best are dropped after the limit.
     limit = 3 * count if limits_sources else count
     query = build_query([text], options, limit=limit, limits_sources=limits_sources)
@@ -104,7 +124,7 @@ def search(
     ranked = ranking.results
     if min_similarity is not None:
         ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
-    return SearchResults(results=tuple(ranked[:count]), note=note_of(ranking))
+    return SearchResults(results=tuple(ranked[:count]), note=note_of(query, ranking))
 
 
 def is_relevant(hit: Hit, text: str) -> bool:
@@ -129,8 +149,10 @@ def rank(
     return rank_query(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
-def note_of(ranking: RankedHits) -> str:
+def note_of(query: Query, ranking: RankedHits) -> str:
     """Return the note of results with this ranking."""
+    if not query.is_embedded:
+        return NOT_EMBEDDED
     return LEXICAL_ONLY if ranking.is_lexical_only else ""
 
 
@@ -152,11 +174,18 @@ def build_query(
     now: datetime | None = None,
     limits_sources: bool = False,
 ) -> Query:
-    """Return the query for these messages, newest last, whose vector is computed meanwhile."""
+    """Return the query for these messages, newest last.
+
+    Its vector is computed meanwhile, if the embedding model may receive the text.
+    """
     active = generations.active_generation()
     person_feedback = feedback.feedback_of(options.person_id) if options.person_id else feedback.NO_FEEDBACK
     embedder = generations.embedder_for(active)
-    get_vectors = query_embedding.embed_async(messages, embedder, keep=options.keep_query)
+    text_spaces = options.spaces if options.text_space is None else frozenset({options.text_space})
+    is_embedded = embedding_policy.may_receive_query(active.provider, text_spaces)
+    get_vectors = no_vectors
+    if is_embedded:
+        get_vectors = query_embedding.embed_async(messages, embedder, keep=options.keep_query)
 
     @cache
     def get_traits() -> MessageTraits | None:
@@ -168,6 +197,7 @@ def build_query(
         get_vector=lambda: vectors.combined if (vectors := get_vectors()) else None,
         get_traits=get_traits,
         get_log_probabilities=embedder.log_probabilities,
+        is_embedded=is_embedded,
         generation=active,
         spaces=options.spaces,
         limit=limit,

@@ -37,11 +37,12 @@ class MessageSentences:
 
 
 def embed_sentences(message: str, query: Query) -> MessageSentences | None:
-    """Start to embed the sentences of a message; return None if it is empty or too long.
+    """Start to embed the sentences of a message; return None if it is empty, too long, or not to be embedded.
 
     `query` is the recall of this message alone.
     """
-    parts = split_sentences(message) if len(message) <= _MAX_MESSAGE_LENGTH else []
+    is_read = query.is_embedded and len(message) <= _MAX_MESSAGE_LENGTH
+    parts = split_sentences(message) if is_read else []
     if not 1 <= len(parts) <= _MAX_SENTENCES:
         return None
     texts = parts if len(parts) == 1 else [" ".join(parts), *parts]

@@ -108,9 +108,9 @@ class Hit:
 class Query:
     """The input of a strategy.
 
-    `get_vector` waits for the vector and returns None if the embedding model does not answer; then only terms are
-    searched. The vector is compared with the index of `generation`, even if another generation becomes active
-    meanwhile. `conversation_length` is a number of messages, 0 outside a conversation.
+    `get_vector` waits for the vector and returns None if the embedding model does not answer or, if the query is not
+    `is_embedded`, may not receive the text; then only terms are searched. The vector is compared with the index of
+    `generation`, even if another generation becomes active meanwhile. `conversation_length` is a number of messages, 0 outside a conversation.
 
     `get_traits` returns the traits of the newest message, or None if they are unknown. `has_context`: messages before it
     are known, on which a follow-up can depend.
@@ -136,6 +136,7 @@ class Query:
     get_traits: Callable[[], MessageTraits | None] = field(default=lambda: None)
     has_context: bool = False
     get_log_probabilities: Callable[[Sequence[str]], list[float] | None] = field(default=lambda words: None)
+    is_embedded: bool = True
 
     @property
     def vector(self) -> NDArray[np.float32] | None:

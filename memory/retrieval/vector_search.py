@@ -64,12 +64,13 @@ class PendingVectorSearch:
         """Wait for all collections and return the same result, with the same errors, as `nearest`."""
         pairs: list[ScoredId] = []
         missing: list[store.CollectionMissingError] = []
+        stored = EmbeddingJob.objects.filter(state=Job.State.DONE, parts__gt=0)
         for running in self.searches:
             try:
                 pairs += running.wait()
             except store.CollectionMissingError as error:
                 # A missing collection is an error only if it contained vectors.
-                if jobs.requeue(EmbeddingJob.objects.filter(collection=running.key, state=Job.State.DONE)):
+                if jobs.requeue(stored.filter(collection=running.key)):
                     missing.append(error)
         if missing and not pairs:
             raise missing[0]

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy
 
 from memory.errors import ExtractionError, Fact, format_message
 
-LEXICAL_ONLY_NOTE = gettext_lazy("The search index cannot be used at the moment: found by keywords only.")
 # Names of the sources of exchanges.
 SOURCES = {
     "chat": gettext_lazy("Conversation"),

@@ -1,4 +1,4 @@
-"""Two model endpoints in the browser: an administrator limits one to a project, a member uses it there, others cannot."""
+"""Data policies in the browser: an administrator limits an endpoint to a project, a member uses it there, others cannot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests import server
 from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
 from tests.server import wait_for
 
-CLOUD = "cloud-key"
+CLOUD, EMBEDDINGS = "cloud-key", "embedding-key"  # API keys
 SECRET = "The harbour office opens at seven."
 QUESTION = "When does the harbour office open?"
 
@@ -92,3 +92,61 @@ def test_what_an_endpoint_may_not_receive_stays_here(cato, visit, administrator,
     wait_for_answer(page)
     expect(page.locator("article.turn")).to_have_count(2)
     expect(turn(page).locator(".recall")).not_to_contain_text("not sent")
+
+
+@pytest.fixture(scope="module")
+def remote_embeddings(home: Path, endpoint):
+    """Start a Cato whose texts are embedded by a provider elsewhere."""
+    endpoint.script(EMBEDDINGS)
+    with server.running(
+        home / "embedding-policy",
+        OPENAI_BASE_URL=endpoint.openai_url,
+        OPENAI_API_KEY=KEY,
+        CATO_VECTOR_STORE_EMBEDDING_PROVIDER="openai",
+        CATO_VECTOR_STORE_EMBEDDING_BASE_URL=endpoint.openai_url,
+        CATO_VECTOR_STORE_EMBEDDING_API_KEY=EMBEDDINGS,
+        CATO_VECTOR_STORE_EMBEDDING_DIMENSIONS="64",
+        CATO_VECTOR_STORE_RETRIEVAL_TIMEOUT="20",
+    ) as running:
+        yield running
+
+
+def test_the_embedding_provider_receives_text_of_the_chosen_spaces_only(remote_embeddings, visit, endpoint):
+    cato = remote_embeddings
+    administrator = cato.set_up("Ada Admin")
+    member, outsider = cato.join(administrator, "Alice Owner"), cato.join(administrator, "Bob Team")
+    project = member.post("/projects", {"name": "Outer fjord", "description": ""}).headers["Location"]
+    project_id = project.rsplit("/", 1)[1]
+
+    office = visit(administrator, "/settings/endpoints")
+    expect(office.get_by_role("region", name="Embeddings")).to_contain_text("May receive text of all spaces.")
+    office.get_by_role("link", name="Change Embeddings").click()
+    office.get_by_label("The spaces chosen below").check()
+    office.get_by_label("Outer fjord").check()
+    office.get_by_role("button", name="Save").click()
+    expect(office.get_by_role("region", name="Embeddings")).to_contain_text("May receive text of: Outer fjord.")
+
+    page = visit(member, f"/?space={project_id}")
+    begin_thread(page, "The lighthouse is painted in June.")
+    wait_for_answer(page)
+    expect(turn(page)).not_to_contain_text("may not receive this text")
+
+    # The outsider's own thread stays here: its text is found by words, and the turn says so.
+    page = visit(outsider)
+    begin_thread(page, "The sextant hangs behind the clock.")
+    wait_for_answer(page)
+    page.goto(page.url.split("/t/")[0])
+    # Slow enough for the page to be open when the answer ends.
+    endpoint.script(KEY, answer="It hangs behind the clock, as you said some time ago [1].", token_delay=0.3)
+    begin_thread(page, "Where does the sextant hang?")
+    wait_for_answer(page)
+    note = "The embedding provider may not receive this text; recalled by keyword only"
+    expect(turn(page).locator(".recall")).to_contain_text(note)
+    expect(turn(page).locator(".recall")).to_contain_text("Based on 1 source")
+    page.set_viewport_size({"width": 390, "height": 800})
+    expect(turn(page).get_by_text(note)).to_be_visible()
+    assert outsider.get("/settings/endpoints/embeddings").status_code == 403
+
+    sent = json.dumps(endpoint.requests(EMBEDDINGS, "/v1/embeddings"))
+    assert "lighthouse" in sent
+    assert "sextant" not in sent

@@ -14,19 +14,21 @@ from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.management.store_command import StoreCommand
 from chat.errors import ModelError
 from chat.llm import client, endpoint
-from chat.llm.data_policy import ALL, permitted_spaces, personal_among
 from chat.llm.endpoint import ModelEndpoint
 from memory import api as memory
 from memory.api import (
     MAX_SAMPLE,
     WITHOUT_RAREST_WORDS,
     CatoError,
+    DataPolicy,
     Evaluation,
     InvalidInputError,
     Rephraser,
     Space,
     SpaceIds,
     evaluate,
+    permitted_spaces,
+    personal_among,
 )
 
 _PROMPT = (
@@ -67,7 +69,7 @@ class Command(StoreCommand):
 
             try:
                 readable = memory.readable_space_ids(get_user_by_name(options["user"]).pk) if options["user"] else None
-                if model_endpoint and model_endpoint.policy.kind != ALL:
+                if model_endpoint and model_endpoint.policy.kind != DataPolicy.ALL:
                     readable = _permitted(model_endpoint, readable)
                 rows = evaluate(
                     strategies=strategies,
