@@ -11,6 +11,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="ready"),
     path("metrics", health.metrics, name="metrics"),
     path("cli", cli.run_command, name="cli"),
+    path("favicon.ico", installable.favicon, name="favicon"),
     path("manifest.webmanifest", installable.manifest, name="manifest"),
     path("service-worker.js", installable.service_worker, name="service_worker"),
     path("offline", installable.offline, name="offline"),

@@ -16,6 +16,11 @@ ChatError
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from django.utils.translation import gettext as _
 
 from memory.api import CatoError, InvalidInputError
@@ -72,15 +77,44 @@ class WebSearchError(ChatError):
     """The web could not be searched; the message is a reason, after a colon."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndpointReason:
+    """Why a model endpoint rejected a request, in its own words, and after how many seconds it accepts others.
+
+    `code` and `kind` are the fields `code` and `type` of OpenAI's errors. All are empty if the endpoint did not say.
+    """
+
+    message: str = ""
+    code: str = ""
+    kind: str = ""
+    retry_after: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are not empty; the time of the next request is stored, not the time until then."""
+        retry_at = None if self.retry_after is None else int(time.time()) + self.retry_after
+        fields = {"message": self.message, "code": self.code, "kind": self.kind, "retry_at": retry_at}
+        return {name: value for name, value in fields.items() if value}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> EndpointReason:
+        """Return the reason that was stored with `as_json`."""
+        seconds = fields.get("retry_at", 0) - int(time.time())
+        message, code, kind = (fields.get(name, "") for name in ("message", "code", "kind"))
+        return cls(message, code, kind, seconds if seconds > 0 else None)
+
+
+NO_REASON = EndpointReason()
+
+
 class ModelError(ChatError):
-    """The model endpoint failed, or may not be asked.
+    """The model endpoint failed, or may not be asked; `reason` is the endpoint's own.
 
     `code` is unreachable, timeout, rate_limited, refused, rejected, broken, cut, empty or data_policy.
     """
 
-    def __init__(self, message: str, code: str) -> None:
+    def __init__(self, message: str, code: str, reason: EndpointReason = NO_REASON) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.reason = code, reason
 
 
 class KeyRefusedError(ModelError):

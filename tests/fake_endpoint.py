@@ -36,6 +36,7 @@ from urllib.parse import quote, unquote
 from urllib.request import Request, urlopen
 
 from tests.faults import FAULTS, Fault
+from tests.statement_replies import write_statements
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -52,6 +53,10 @@ class Script:
     answer: str | list[str] | None = None  # a list: one for each request, the last one repeated
     # For each request with tools, the calls that are made after its text, as pairs of a name and JSON arguments.
     calls: Sequence[Sequence[Sequence[str]]] = ()
+    refuses: bool = False  # the answer is a refusal
+    fingerprint: str | None = None  # its system_fingerprint
+    # A request for statements gets one for each source that begins as `tests/statement_replies.py` says.
+    extracts: bool = False
     cites: str = ""  # the answer cites the recalled passages that contain this
     usage_details: dict[str, Any] = field(default_factory=dict)  # more fields of its usage
     reasoning: str = ""  # reasoning sent before the answer
@@ -61,7 +66,8 @@ class Script:
     token_delay: float = 0.0  # seconds before each token; default in mode "slow": 0.05
     tokens: int | None = None  # length of an answer without a text; in mode "cut" the number sent
     fail_times: int | None = None  # number of requests that fail before the others succeed
-    retry_after: float = 1.0  # seconds, sent with status 429
+    retry_after: float = 1.0  # seconds, sent with status 429 and 503
+    error: Any = None  # the body of errors; with it, only requests with a body fail, not the list of models
     models: Sequence[str] = ("fake", "fake-large")  # the chat models that it lists
     transcript: str = "The boat is red."  # the text of every recording
     transcription_usage: dict[str, Any] = field(default_factory=dict)  # "usage" of a transcription
@@ -185,10 +191,11 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
             pass
     elif mode in FAULTS:
         await _fault(FAULTS[mode], receive, send)
-    elif mode.startswith("error-"):
+    elif mode.startswith("error-") and (body or not script.error):
         status = int(mode.removeprefix("error-"))
-        headers = [(b"retry-after", str(script.retry_after).encode())] if status == 429 else []
-        await _json(send, {"error": {"message": f"scripted {status}", "type": "scripted"}}, status, headers)
+        headers = [(b"retry-after", str(script.retry_after).encode())] if status in (429, 503) else []
+        error = script.error or {"error": {"message": f"scripted {status}", "type": "scripted"}}
+        await _json(send, error, status, headers)
     else:
         await ROUTES[path](state, mode, body or {}, receive, send)
 
@@ -222,6 +229,9 @@ async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: S
     state.answered += 1
     await asyncio.sleep(script.first_delay)
     frame = {"id": "chatcmpl-fake", "created": 0, "model": body.get("model", "fake")}
+    if script.fingerprint:
+        frame["system_fingerprint"] = script.fingerprint
+    text_field = "refusal" if script.refuses else "content"
     if not body.get("stream"):
         message = {"role": "assistant", "content": "".join(chunks)} | ({"tool_calls": calls} if calls else {})
         choice = {"index": 0, "message": message, "finish_reason": reason}
@@ -238,8 +248,9 @@ async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: S
             return
         if mode == "cut" and number >= (2 if script.tokens is None else script.tokens):
             return  # uvicorn closes a connection whose response is incomplete
-        delta = {"content": chunk} if number else {"role": "assistant", "content": chunk}
-        await _event(send, frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        delta = {text_field: chunk} if number else {"role": "assistant", text_field: chunk}
+        logprobs = {"logprobs": token_logprobs(chunk, body, text_field)} if body.get("logprobs") else {}
+        await _event(send, frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": None} | logprobs]})
     for index, call in enumerate(calls):
         for part in _call_parts(call):
             delta = {"tool_calls": [{"index": index} | part]}
@@ -249,6 +260,14 @@ async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: S
         await _event(send, frame | {"choices": [], "usage": usage})
     await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
     disconnected.cancel()
+
+
+def token_logprobs(token: str, body: Any, field: str = "content") -> dict[str, Any]:
+    """Return the `logprobs` of a choice with this token, and as many alternatives as the request wants."""
+    number = body.get("top_logprobs") or 0
+    top = [{"token": f"{token}{n}", "logprob": -0.5 - n, "bytes": [*f"{token}{n}".encode()]} for n in range(number)]
+    entry = {"token": token, "logprob": -0.25, "bytes": [*token.encode()], "top_logprobs": top}
+    return {"content": None, "refusal": None} | {field: [entry]}
 
 
 async def _with_delay(chunks: Sequence[str], delay: float) -> AsyncIterator[tuple[int, str]]:
@@ -267,6 +286,8 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 def _answer_for(state: KeyState, body: Any) -> str:
     answer = state.script.answer
+    if state.script.extracts and "response_format" in body:
+        return write_statements(body["messages"])
     if isinstance(answer, list):
         return answer[min(state.answered, len(answer) - 1)] if answer else ""
     if answer is not None:

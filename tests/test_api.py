@@ -270,6 +270,8 @@ def test_a_disabled_store_is_reported(api, settings):
 
     assert error_code(send(api, "post", "/exchanges", {"text": ARCHIVE})) == (409, "disabled")
     assert error_code(api.get("/api/search", {"q": "key"})) == (409, "disabled")
+    assert error_code(send(api, "post", "/recall", {"messages": ["Who has the key?"]})) == (409, "disabled")
+    assert error_code(api.get("/api/context", {"text": "key"})) == (409, "disabled")
 
 
 # Documents

@@ -65,6 +65,8 @@ def test_the_schema_is_public_and_complete(cato: Cato) -> None:
 
     assert described["servers"] == [{"url": "/"}]
     assert len(described["components"]["schemas"]["NewExchange"]["oneOf"]) == 2
+    parameters = {each["name"]: each["schema"] for each in described["paths"]["/api/search"]["get"]["parameters"]}
+    assert [each["format"] for each in parameters["since"]["anyOf"][0]["anyOf"]] == ["date-time", "date"]
     assert described["components"]["securitySchemes"]["TokenAuth"]["scheme"] == "bearer"
     for path, methods in described["paths"].items():
         for method, operation in methods.items():

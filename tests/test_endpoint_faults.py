@@ -119,7 +119,7 @@ def test_an_interrupted_answer_keeps_the_received_text_and_shows_the_reason(api_
         ("usage-alone", "sent no answer"),
         ("hang", "The model sent nothing for 2 seconds. Try again."),
         ("bad-gateway", "The model's server failed (HTTP 502). Try again."),
-        ("error-503", "The model's server failed (HTTP 503). Try again."),
+        ("error-503", "The model's server failed (HTTP 503). Try again in 1 second."),
         ("busy", "The model's server failed (HTTP 503). Try again in 20 seconds."),
         ("error-400", "rejected the request (HTTP 400)"),
         ("error-403", "refuses the API key"),

@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import openai
 import pytest
+from django.test import Client
 from openai import OpenAI
 
 from cato_web.openai_api import models, responses
@@ -21,6 +22,7 @@ from chat.services import ClientConversation, submit_conversation
 from memory.models import Exchange
 from tests import server
 from tests.factories import PNG, PersonFactory, api_client
+from tests.fake_endpoint import token_logprobs
 from tests.server import wait_for
 from tests.tokens import create_tokens
 
@@ -146,10 +148,84 @@ def test_options_of_the_model_are_passed_on(client, endpoint):
     assert "stop" not in request
 
 
+LOGPROBS = {"logprobs": True, "top_logprobs": 2}
+
+
+def expected_logprobs(tokens: list[str], field: str = "content") -> list[dict]:
+    return [token_logprobs(token, LOGPROBS, field)[field][0] for token in tokens]
+
+
+def test_logprobs_are_those_of_the_model_for_each_token(client, endpoint):
+    endpoint.script(KEY, answer="Behind the clock.", fingerprint="fp_7")
+    answer = ask(client, user(unique("Where is the key?")), **LOGPROBS)
+    assert endpoint.requests(KEY)[-1]["top_logprobs"] == 2
+    assert answer.choices[0].logprobs.model_dump()["content"] == expected_logprobs(["Behind", " the", " clock."])
+    assert answer.system_fingerprint == "fp_7"
+    assert ask(client, user(unique("Where is the key?"))).choices[0].logprobs is None, "not requested"
+
+
+def test_streamed_logprobs_arrive_with_their_text(client, endpoint):
+    words = ["One", " word", " after", " the", " other."]
+    endpoint.script(KEY, answer="".join(words), token_delay=0.1, fingerprint="fp_7")
+    chunks = [c for c in ask(client, user(unique("Slowly")), stream=True, **LOGPROBS) if c.choices]
+    with_text = [chunk for chunk in chunks if chunk.choices[0].delta.content]
+
+    entries = [[entry.model_dump() for entry in chunk.choices[0].logprobs.content] for chunk in with_text]
+    assert len(with_text) > 2
+    assert [entry for part in entries for entry in part] == expected_logprobs(words)
+    texts = ["".join(entry["token"] for entry in part) for part in entries]
+    assert texts == [chunk.choices[0].delta.content for chunk in with_text]
+    assert {chunk.system_fingerprint for chunk in chunks[1:]} == {"fp_7"}
+
+
+def test_a_repeated_request_returns_the_logprobs_again_until_the_answer_is_forgotten(client, cato, alice):
+    question, key = user(unique("Where is the key?")), {"Idempotency-Key": uuid.uuid4().hex}
+
+    def repeat():
+        return ask(client, question, **LOGPROBS, extra_headers=key)
+
+    first = repeat()
+    assert repeat().choices[0].logprobs == first.choices[0].logprobs
+    query = "SELECT exchange_id FROM chat_turn WHERE id = ?"
+    exchange = uuid.UUID(cato.sql(query, uuid.UUID(first.cato["turn"]).hex)[0][0])
+    assert alice.post(f"/m/{exchange}/forget-everywhere").status_code in (200, 302)
+    assert repeat().choices[0].logprobs is None
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_refusal_is_one_for_the_client_and_a_text_on_the_page(client, alice, endpoint, is_streamed):
+    endpoint.script(KEY, answer="I cannot help with that.", refuses=True, token_delay=0.1)
+    question = user(unique("How do I pick this lock?"))
+    if is_streamed:
+        chunks = [chunk for chunk in ask(client, question, stream=True, **LOGPROBS)]
+        deltas = [chunk.choices[0].delta for chunk in chunks]
+        refusal, content = ("".join(getattr(delta, name) or "" for delta in deltas) for name in ("refusal", "content"))
+        tokens = [
+            entry.token for chunk in chunks if chunk.choices[0].logprobs for entry in chunk.choices[0].logprobs.refusal
+        ]
+        thread = thread_of(chunks[-1])
+    else:
+        answer = ask(client, question, **LOGPROBS)
+        refusal, content = answer.choices[0].message.refusal, answer.choices[0].message.content
+        tokens, thread = [entry.token for entry in answer.choices[0].logprobs.refusal], thread_of(answer)
+
+    assert (refusal, content or "") == ("I cannot help with that.", "")
+    assert "".join(tokens) == refusal
+    assert "I cannot help with that." in alice.thread_page(thread)
+
+    endpoint.script(KEY, answer="All right.")
+    refused = {"role": "assistant", "content": None, "refusal": refusal}
+    following = ask(client, question, refused, user("And a window?"))
+    assert thread_of(following) == thread
+    assert following.choices[0].message.refusal is None
+    assert assistant(refusal) in prompt_of(endpoint)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("temperature", 9),
+        ("top_logprobs", 21),
         ("max_tokens", 0),
         ("stop", list("abcde")),
         ("seed", 2**70),
@@ -175,6 +251,24 @@ def test_a_client_that_closes_its_stream_stops_the_answer(client, cato, endpoint
     following = ask(client, user(first), assistant(received), user("Enough, thanks"))
     assert thread_of(following) == thread, "although the client has not received its last words"
     assert [message for message, _ in active_turns(cato, thread)] == [first, "Enough, thanks"]
+
+
+def test_a_client_that_leaves_before_the_first_word_stops_the_answer(people, cato, endpoint):
+    endpoint.script(KEY, answer="word " * 400, first_delay=4)
+    first = unique("Tell me everything, soon")
+    with pytest.raises(openai.APITimeoutError):
+        ask(client_of(cato, people["token"]).with_options(timeout=1), user(first), stream=True)
+    query = "SELECT count(*) FROM chat_turn WHERE message = ? AND state = 'stopped'"
+    wait_for(lambda: cato.sql(query, first)[0][0], "the answer to be stopped", seconds=3)
+
+
+def test_a_stream_of_a_slow_model_begins_before_its_answer(client, cato, endpoint):
+    endpoint.script(KEY, answer="At last.", first_delay=8)
+    with ask(client, user(unique("Think")), stream=True) as stream:
+        chunks = iter(stream)
+        thread = next(chunks).cato["thread"]
+        assert active_turns(cato, thread)[-1][1] == ""
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "At last."
 
 
 def _wait_until_stopped(cato, thread: str) -> None:
@@ -216,6 +310,20 @@ def test_background_requests_of_front_ends_leave_no_trace(client, cato, endpoint
     assert cato.sql("SELECT count(*) FROM chat_turn") == before
 
 
+def test_a_background_request_has_refusal_logprobs_and_fingerprint(client, endpoint):
+    endpoint.script(KEY, answer="I cannot.", refuses=True, fingerprint="fp_7")
+    answer = ask(client, user(TASK % "key"), **LOGPROBS)
+    chunks = list(ask(client, user(TASK % "key"), **LOGPROBS, stream=True))
+
+    message, logprobs = answer.choices[0].message, answer.choices[0].logprobs
+    assert (message.refusal, message.content, answer.system_fingerprint) == ("I cannot.", None, "fp_7")
+    assert logprobs.model_dump()["refusal"] == expected_logprobs(["I", " cannot."], "refusal")
+    assert "".join(chunk.choices[0].delta.refusal or "" for chunk in chunks) == "I cannot."
+    parts = [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs]
+    assert [entry for part in parts for entry in part.refusal] == logprobs.refusal
+    assert chunks[-1].system_fingerprint == "fp_7"
+
+
 def test_other_metadata_does_not_keep_a_message_out_of_memory(client):
     assert thread_of(ask(client, user(unique("What do we research?")), metadata={"task": "research"}))
 
@@ -224,7 +332,10 @@ def test_a_failed_background_request_says_why(client, endpoint):
     endpoint.script(KEY, mode="error-401")
     with pytest.raises(openai.APIStatusError):
         ask(client, user(TASK % "key"))
-    with pytest.raises(openai.APIError):
+    with pytest.raises(openai.APIStatusError):
+        list(ask(client, user(TASK % "key"), stream=True))
+    endpoint.script(KEY, mode="cut")
+    with pytest.raises(openai.APIError, match="cut off"):
         list(ask(client, user(TASK % "key"), stream=True))
 
 
@@ -476,7 +587,7 @@ def test_a_model_error_is_reported_and_a_retry_uses_the_same_turn(client, cato, 
         ask(client, user(first))
     assert failed.value.status_code == 502
     assert "Try again" in str(failed.value)
-    with pytest.raises(openai.APIError, match="Try again"):
+    with pytest.raises(openai.InternalServerError, match="Try again"):
         list(ask(client, user(first), stream=True))
 
     assert ask(client, user(first)).choices[0].message.content
@@ -501,7 +612,7 @@ def test_images_are_accepted_only_as_data_urls(client, endpoint):
     ("options", "param"),
     [
         ({"functions": [{"name": "look", "parameters": {}}]}, "functions"),
-        ({"logprobs": True}, "logprobs"),
+        ({"top_logprobs": 2}, "top_logprobs"),
         ({"n": 2}, "n"),
         ({"messages": []}, "messages"),
         ({"messages": [user("Hi"), assistant("Hello, I")]}, "messages"),
@@ -516,6 +627,24 @@ def test_unsupported_parameters_are_refused_by_name(client, options, param):
     assert refused.value.body["message"]
 
 
+@pytest.mark.parametrize(("path", "allowed"), [("chat/completions", "POST"), ("models", "GET")])
+def test_another_method_is_refused_with_the_one_that_is_allowed(path, allowed):
+    refused = Client().delete(f"/v1/{path}")
+    assert (refused.status_code, refused["Allow"]) == (405, allowed)
+
+
+def test_paths_may_end_in_a_slash(cato, people):
+    http = httpx.Client(base_url=f"{cato.url}/v1", headers={"Authorization": f"Bearer {people['token']}"}, timeout=30)
+    assert http.get("/models/").json()["data"]
+    assert http.get("/models/cato/").json()["id"] == "cato"
+    body = {"model": "cato", "messages": [user(unique("With a slash"))]}
+    assert http.post("/chat/completions/", json=body).json()["choices"][0]["message"]["content"] == "All right."
+    assert http.post("/embeddings/", json={"input": "key"}).json()["data"]
+    response = http.post("/responses/", json={"model": "cato", "input": unique("Another slash")}).json()
+    assert http.get(f"/responses/{response['id']}/").json()["id"] == response["id"]
+    assert http.get("/assistants/").json()["error"]["code"] == "unknown_url"
+
+
 def test_the_api_requires_a_token_with_the_scope(cato, people, alice):
     with pytest.raises(openai.AuthenticationError) as refused:
         ask(client_of(cato, "cato_wrong"), user("Hi"))
@@ -524,7 +653,8 @@ def test_the_api_requires_a_token_with_the_scope(cato, people, alice):
         ask(client_of(cato, people["reading"]), user("Hi"))
     assert client_of(cato, people["reading"]).models.list().data
     assert client_of(cato, people["asking"]).models.list().data, "clients list the models before they ask"
-    assert httpx.get(f"{cato.url}/v1/models", headers={"X-API-Key": people["token"]}).status_code == 200
+    for header in ("X-API-Key", "api-key"):
+        assert httpx.get(f"{cato.url}/v1/models", headers={header: people["token"]}).status_code == 200
     # A browser's cookie does not authenticate.
     assert alice.get("/v1/models").status_code == 401
 
@@ -542,6 +672,8 @@ def test_models_are_listed_and_unknown_models_refused(client, endpoint):
     with pytest.raises(openai.NotFoundError) as refused:
         ask(client, user("Hi"), model="gpt-none")
     assert refused.value.code == "model_not_found"
+    with pytest.raises(openai.BadRequestError, match="does not chat"):
+        ask(client, user("Hi"), model="multilingual-e5-small")
 
     answer = ask(client, user(unique("Who answers?")), model="fake-large")
     assert answer.model == "fake-large"
@@ -565,9 +697,35 @@ def test_embeddings_are_memorys_own_in_both_encodings(client):
     assert np.allclose(one.data[0].embedding, expected[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{"input": [1, 2]}, {"input": ""}, {"input": []}, {"dimensions": 3}])
-def test_an_invalid_embedding_request_is_explained(client, options):
-    with pytest.raises(openai.BadRequestError):
+@pytest.mark.parametrize(
+    ("tokens", "texts"),
+    [
+        ([9906, 1917], ["Hello world"]),
+        ([[9906, 1917], [6600, 2448, 24352]], ["Hello world", "Grüße"]),
+    ],
+)
+def test_an_array_of_openais_tokens_is_embedded_like_its_text(client, tokens, texts):
+    of_tokens = client.embeddings.create(model="cato", input=tokens)
+    of_texts = client.embeddings.create(model="cato", input=texts)
+
+    assert [row.embedding for row in of_tokens.data] == [row.embedding for row in of_texts.data]
+
+
+@pytest.mark.parametrize(
+    ("options", "explanation"),
+    [
+        ({"input": [1, 200_000]}, "There is no token 200000 in OpenAI's encoding cl100k_base"),
+        ({"input": [[1], ["a"]]}, "input"),
+        ({"input": [220] * 100_001}, "At most"),
+        ({"input": [100_257] * 20_000}, "At most"),
+        ({"input": [220]}, "nothing to embed"),
+        ({"input": ""}, "nothing to embed"),
+        ({"input": []}, "nothing to embed"),
+        ({"dimensions": 3}, "384 dimensions"),
+    ],
+)
+def test_an_invalid_embedding_request_is_explained(client, options, explanation):
+    with pytest.raises(openai.BadRequestError, match=explanation):
         client.embeddings.create(**({"model": "cato", "input": "a text"} | options))
 
 
@@ -598,6 +756,7 @@ def test_without_a_configured_model_every_model_answers_with_the_placeholder(set
 
     answer = asyncio.run(ask_placeholder())
     assert "Placeholder: no model is connected." in answer["choices"][0]["message"]["content"]
+    assert answer["cato"]["is_dummy"]
     assert answer["usage"] is None
     assert not Exchange.objects.exists()
 

@@ -119,7 +119,7 @@ def test_events_are_typed_numbered_and_complete(client, endpoint):
     assert "".join(deltas) == final.output_text == "One word after the other."
     assert events[0].response.id == final.id
     assert final.usage.output_tokens == 5
-    assert {"thread", "turn", "recalled"} == set(final.cato)
+    assert {"thread", "turn", "recalled", "is_dummy"} == set(final.cato)
 
 
 def test_the_wire_format_is_that_of_server_sent_events(cato, people):
@@ -293,11 +293,37 @@ def test_an_answer_that_was_cut_off_is_incomplete(reason, name):
     assert response["output"][0]["content"][0]["text"] == "Half an answ"
 
 
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_refusal_is_a_part_of_its_own(client, endpoint, is_streamed):
+    endpoint.script(KEY, answer="I cannot help with that.", refuses=True)
+    question = unique("How do I pick this lock?")
+    if is_streamed:
+        events = list(ask(client, question, stream=True))
+        kinds = [event.type for event in events]
+        assert "".join(event.delta for event in events if event.type == "response.refusal.delta") == (
+            "I cannot help with that."
+        )
+        assert kinds[-4:-1] == ["response.refusal.done", "response.content_part.done", "response.output_item.done"]
+        assert "response.output_text.delta" not in kinds
+        response = events[-1].response
+    else:
+        response = ask(client, question)
+
+    (part,) = response.output[0].content
+    assert (part.type, part.refusal) == ("refusal", "I cannot help with that.")
+    following = ask(
+        client, [{"role": "user", "content": question}, *response.output, {"role": "user", "content": "Why?"}]
+    )
+    assert following.cato["thread"] == response.cato["thread"]
+    assert {"role": "assistant", "content": "I cannot help with that."} in prompt_of(endpoint)
+
+
 def test_a_failure_is_an_error_or_an_event(client, endpoint):
     endpoint.script(KEY, mode="error-500")
     question = unique("Fail")
     with pytest.raises(openai.InternalServerError):
         ask(client, question)
+    endpoint.script(KEY, mode="cut")
     last = list(ask(client, question, stream=True))[-1]
     assert (last.type, last.response.status) == ("response.failed", "failed")
     assert last.response.error.message

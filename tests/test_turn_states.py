@@ -83,6 +83,7 @@ def test_a_retry_discards_the_partial_answer_and_a_resumed_answer_keeps_it(perso
     fields = {
         "answer": "Half", "reasoning": "Because", "error": "Timeout", "error_code": "timeout", "state": State.STOPPED,
         "attempt": 2, "revision": 7, "stop_requested": True, "completed_at": ago(hours=1), "heartbeat_at": ago(hours=1),
+        "endpoint_reason": {"message": "No."},
     }  # fmt: skip
     retried = services.retry_turn(turn(thread(person), **fields))
     resumed = services.resume_turn(turn(thread(person), **fields))
@@ -90,7 +91,7 @@ def test_a_retry_discards_the_partial_answer_and_a_resumed_answer_keeps_it(perso
     assert (resumed.answer, resumed.reasoning) == ("Half", "Because")
     for one in (retried, resumed):
         assert (one.attempt, one.revision, one.stop_requested) == (3, 8, False)
-        assert (one.error, one.error_code, one.completed_at) == ("", "", None)
+        assert (one.error, one.error_code, one.endpoint_reason, one.completed_at) == ("", "", {}, None)
         assert one.heartbeat_at > ago(minutes=1)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime
+from dataclasses import asdict
+from datetime import UTC, datetime, time
 
 import pytest
+from django.utils import timezone
 
 from chat import services
 from chat.errors import UsageLimitError
+from chat.llm.usage_counts import UsageCounts
 from chat.metrics import USAGE_LIMITS
 from chat.models import Thread, Turn
 from chat.services import ApiOrigin
@@ -112,6 +115,33 @@ def test_an_answer_that_ended_just_now_counts_at_once(memory, endpoint, person):
     assert one.state == Turn.State.COMPLETE, "it crossed the limit and was not cut off"
     assert one.answer == "It hangs behind the clock."
     assert is_refused(person)
+
+
+def not_added_yet(one: Turn, tokens: int, *, ended_at: datetime) -> None:
+    """Let the turn have used these tokens, which the worker has not added to the days yet."""
+    counts = asdict(UsageCounts("fake", 1, tokens))
+    Turn.objects.filter(pk=one.pk).update(uncounted_usage=counts, completed_at=ended_at)
+
+
+def test_an_answer_of_last_month_that_is_not_added_yet_does_not_count(memory, person):
+    limit("person", person.pk, hard=100)
+    one = turn(thread(person))
+    not_added_yet(one, 1000, ended_at=datetime.combine(last_month(), time(23, 59), UTC))
+    assert not is_refused(person)
+
+    not_added_yet(one, 1000, ended_at=timezone.now())
+    assert is_refused(person)
+
+
+def test_an_answer_to_another_person_that_is_not_added_yet_counts_for_the_group_alone(memory, person):
+    other = PersonFactory()
+    of_crew = thread(person, space=group("Crew", person, other))
+    limit("person", person.pk, hard=100)
+    not_added_yet(turn(of_crew, author=other), 1000, ended_at=timezone.now())
+    assert not is_refused(person, in_thread=of_crew)
+
+    limit("space", of_crew.space_id, hard=100)
+    assert is_refused(person, in_thread=of_crew)
 
 
 def test_an_answer_is_not_cut_off_by_a_limit_that_is_set_meanwhile(memory, endpoint, person):

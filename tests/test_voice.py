@@ -160,21 +160,26 @@ def test_an_error_of_the_endpoint_is_a_sentence(person, voice, mode, reason):
     assert not UsageDay.objects.exists()
 
 
-def test_a_limit_of_usage_and_the_rate_limit_apply(person, voice, settings):
+def test_a_limit_of_usage_applies_to_both(person, voice):
     limit("person", person.pk, hard=100)
     used(person, 100)
+
     status, text = dictate(person)
     assert (status, "monthly limit" in text) == (429, True)
     assert read_aloud(person, answered(person))[0] == 429
+    assert voice.requests(KEY, TRANSCRIPTIONS) == voice.requests(KEY, SPEECH) == []
 
-    other = PersonFactory()
+
+def test_recordings_and_answers_read_aloud_count_as_messages_of_a_minute(person, voice, settings):
     cache.clear()
     chat = settings.CATO.chat.model_copy(update={"messages_per_minute": 1})
     settings.CATO = settings.CATO.model_copy(update={"chat": chat})
-    statuses = {dictate(other)[0], dictate(other)[0]}
-    # Without a cache server nothing is limited.
-    assert statuses in ({200, 429}, {200})
-    assert len(voice.requests(KEY, TRANSCRIPTIONS)) <= 2
+    other = PersonFactory()
+    one = answered(other)
+
+    assert [dictate(person)[0] for _time in range(2)] == [200, 429]
+    assert [read_aloud(other, one)[0] for _time in range(2)] == [200, 429]
+    assert len(voice.requests(KEY, TRANSCRIPTIONS)) == len(voice.requests(KEY, SPEECH)) == 1
 
 
 # Reading aloud

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 from memory.api import clean_text
 
 _YEARS = range(1900, 2200)
+_YEARS_PATTERN = "^(19|20|21)[0-9]{2}-"
 _METADATA = {
     "type": "object",
     "description": "Strings, numbers, booleans, and lists of one of these types.",
@@ -24,6 +25,7 @@ _FILTER = {
     "description": "Conditions on metadata, source, said, said_by, thread, session and space, with $and, $or and $not.",
     "examples": [{"zone": "DMZ", "version": {"$gte": 3}}],
 }
+_JSON_TEXT = {"type": "string", "contentMediaType": "application/json"}
 
 
 def _clean(value: object) -> object:
@@ -35,7 +37,7 @@ def _time(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError(_("Write a time such as 2026-03-01T14:30:00Z."))
     try:
-        at = datetime.fromisoformat(value)
+        at = datetime.fromisoformat(value.upper())
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise ValueError(_("Write a time such as 2026-03-01T14:30:00Z.")) from error
@@ -59,16 +61,30 @@ Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 Time = Annotated[
     datetime,
     BeforeValidator(_time),
-    WithJsonSchema({"type": "string", "description": "ISO 8601", "examples": ["2026-03-01T14:30:00Z"]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time", "pattern": _YEARS_PATTERN},
+                {"type": "string", "format": "date", "pattern": _YEARS_PATTERN},
+            ],
+            "description": "ISO 8601; a time without a zone is UTC, and a date begins at midnight.",
+            "examples": ["2026-03-01T14:30:00Z", "2026-03-01"],
+        }
+    ),
 ]
 Metadata = Annotated[dict[str, Any], WithJsonSchema(_METADATA)]
 Conditions = Annotated[dict[str, Any], WithJsonSchema(_FILTER)]
 MetadataText = Annotated[
-    dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "string", "description": "Metadata as JSON."})
+    dict[str, Any],
+    BeforeValidator(_object),
+    WithJsonSchema(_JSON_TEXT | {"contentSchema": _METADATA, "description": "Metadata as JSON."}),
 ]
 ConditionsText = Annotated[
-    dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "string", "description": "A filter as JSON."})
+    dict[str, Any],
+    BeforeValidator(_object),
+    WithJsonSchema(_JSON_TEXT | {"contentSchema": _FILTER, "description": "A filter as JSON."}),
 ]
+DataUrl = Annotated[str, Field(json_schema_extra={"format": "uri", "pattern": "^data:[^,]*;base64,"})]
 Key = Annotated[
     Text | None,
     Header(

@@ -17,7 +17,8 @@ from memory.api import InvalidInputError
 
 M = TypeVar("M", bound=Model)
 Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of results.")]
-Cursor = Annotated[str, Field(max_length=200, description="`next` of the previous page.")] | None
+_CURSOR = r"^[A-Za-z0-9_-]+$"
+Cursor = Annotated[str, Field(max_length=200, pattern=_CURSOR, description="`next` of the previous page.")] | None
 
 
 def paginate(rows: QuerySet[M], by: str, cursor: str | None, limit: int) -> tuple[Sequence[M], str | None]:

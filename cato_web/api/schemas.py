@@ -187,7 +187,12 @@ class SearchResponse(ResponseModel):
     """Search hits, best first."""
 
     hits: list[SearchHit]
-    note: str = Field(description="words: the search index did not respond, results are by terms only; otherwise empty")
+    note: str = Field(
+        description=(
+            "words: the search index did not respond; unsent: the embedding provider may not receive the text; in both cases "
+            "results are by terms only; otherwise empty"
+        )
+    )
 
 
 class RecallRequest(RequestModel):
@@ -205,7 +210,8 @@ class Recalled(ResponseModel):
     context: str
     note: str = Field(
         description=(
-            "words: the search index did not respond; failed: recall was not possible; date: the newest of the period that the "
+            "words: the search index did not respond; unsent: the embedding provider may not receive the text; "
+            "failed: recall was not possible; date: the newest of the period that the "
             "message asks about; nothing: nothing was remembered in it; otherwise empty"
         )
     )

@@ -57,6 +57,7 @@ def search(
 @router.post("/recall", auth=READ, response=responses(schemas.Recalled, *STORE))
 def recall(request: ApiRequest, query: schemas.RecallRequest) -> schemas.Recalled:
     """Recall for a conversation: the hits that pass the gate within the token budget, also as prompt context."""
+    memory.ensure_enabled()
     space_sets = (
         [readable_spaces(request, name) for name in query.spaces] if query.spaces else [readable_spaces(request)]
     )
@@ -80,6 +81,7 @@ def get_context(
     max_tokens: Annotated[int, Query(ge=1, le=100_000)] = 2000,
 ) -> schemas.Context:
     """Return prompt context for one text: relevant passages from all readable spaces, quoted and numbered."""
+    memory.ensure_enabled()
     return schemas.Context(
         context=memory.get_relevant_context(text, spaces=readable_spaces(request), max_tokens=max_tokens)
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
 
-from cato_web.api.fields import Line, SpaceName
+from cato_web.api.fields import DataUrl, Line, SpaceName
 from cato_web.api.schemas import ErrorBody, Instruction, Message, RequestModel, ResponseModel
 
 
@@ -134,7 +134,7 @@ class AskRequest(RequestModel):
     stream: StrictBool = False
     model: Annotated[Line | None, Field(description="By default the thread's.")] = None
     images: Annotated[
-        list[str], Field(max_length=20, description="`data:` URLs in base64, up to `chat.max_attachments`.")
+        list[DataUrl], Field(max_length=20, description="`data:` URLs in base64, up to `chat.max_attachments`.")
     ] = []
 
 

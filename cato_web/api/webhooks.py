@@ -29,6 +29,7 @@ class NewWebhook(RequestModel):
             min_length=1,
             max_length=registration.MAX_ADDRESS_LENGTH,
             description="Its origin must be one that the installation allows.",
+            json_schema_extra={"format": "uri"},
         ),
     ]
     kinds: Annotated[list[Event.Kind], Field(max_length=len(Event.Kind))] = Field(

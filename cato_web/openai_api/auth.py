@@ -33,22 +33,23 @@ def openai_endpoint(method: str, *scopes: str) -> Callable[[View], View]:
         @login_not_required
         @wraps(view)
         async def wrapped(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
-            limits: dict[str, str] = {}
+            headers: dict[str, str] = {}
             response: HttpResponseBase
             try:
                 if not settings.CATO.api.enabled:
                     raise unknown_path(request.path)
                 if request.method != method:
+                    headers["Allow"] = method
                     raise OpenAIError(_("Method not allowed; use %(method)s.") % {"method": method}, status=405)
                 principal = await run_in_db_thread(authenticate_header, _authorization(request), *scopes)
-                limits = rate_limit_headers(principal.rate_limit)
+                headers = rate_limit_headers(principal.rate_limit)
                 response = await view(request, principal, **arguments)
             except OpenAIError as error:
                 response = error.response
             except CatoError as error:
                 response = openai_error_of(error).response
-                limits |= exceeded_headers(error)
-            add_headers(response, limits)
+                headers |= exceeded_headers(error)
+            add_headers(response, headers)
             return response
 
         return wrapped
@@ -57,8 +58,8 @@ def openai_endpoint(method: str, *scopes: str) -> Callable[[View], View]:
 
 
 def _authorization(request: HttpRequest) -> str:
-    """Return the header `Authorization`; some clients send the token as `X-API-Key`."""
-    key = request.headers.get("X-API-Key", "")
+    """Return the header `Authorization`; some clients send the token as `X-API-Key`, and those of Azure as `api-key`."""
+    key = request.headers.get("X-API-Key") or request.headers.get("api-key", "")
     return request.headers.get("Authorization", f"Bearer {key}" if key else "")
 
 

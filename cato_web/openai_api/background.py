@@ -16,12 +16,13 @@ from django.utils.translation import gettext as _
 from cato_web.openai_api.errors import OpenAIError, openai_error_of
 from cato_web.openai_api.messages import check_roles
 from cato_web.openai_api.requests import ChatRequest, check_supported, generation_options
-from cato_web.openai_api.responses import DONE, choice, event, usage_with_total
+from cato_web.openai_api.responses import DONE, choice, event, text_delta, usage_with_total
 from chat.answers.runner import PLACEHOLDER
 from chat.errors import ModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
+from chat.llm.logprobs import Logprobs
 from chat.llm.usage_counts import UsageMeter
 
 
@@ -57,16 +58,37 @@ async def answer(
             yield chunk
 
 
+async def wait_until_begun(chunks: AsyncGenerator[StreamChunk, None]) -> AsyncGenerator[StreamChunk, None]:
+    """Return the same chunks once the first one has arrived. Raises ModelError if the endpoint rejects the request."""
+    first = await anext(chunks, None)
+
+    async def all_chunks() -> AsyncGenerator[StreamChunk, None]:
+        async with aclosing(chunks):
+            if first is not None:
+                yield first
+            async for chunk in chunks:
+                yield chunk
+
+    return all_chunks()
+
+
 async def completion(chunks: AsyncGenerator[StreamChunk, None], *, model: str) -> dict[str, Any]:
     """Return the complete answer in OpenAI's format. Raises ModelError."""
-    text, reason, usage = "", "stop", None
+    text, refusal, fingerprint, reason, usage = "", "", "", "stop", None
+    logprobs = Logprobs()
     async with aclosing(chunks):
         async for chunk in chunks:
-            text += chunk.text
+            if chunk.is_refusal:
+                refusal += chunk.text
+            else:
+                text += chunk.text
+            logprobs.add(chunk.logprobs)
+            fingerprint = chunk.system_fingerprint or fingerprint
             reason, usage = chunk.finish_reason or reason, chunk.usage or usage
-    message = {"role": "assistant", "content": text, "refusal": None}
+    message = {"role": "assistant", "content": None if refusal else text, "refusal": refusal or None}
     return _head("chat.completion", model) | {
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}],
+        "system_fingerprint": fingerprint or None,
+        "choices": [{"index": 0, "message": message, "logprobs": logprobs.since(0), "finish_reason": reason}],
         "usage": usage_with_total(usage),
     }
 
@@ -75,7 +97,7 @@ async def completion_chunks(
     chunks: AsyncGenerator[StreamChunk, None], *, model: str, with_usage: bool
 ) -> AsyncIterator[bytes]:
     """Yield the answer as events; a failure is an event of its own."""
-    head, usage = _head("chat.completion.chunk", model), None
+    head, usage = _head("chat.completion.chunk", model) | {"system_fingerprint": None}, None
     if with_usage:
         head["usage"] = None
     yield event(head | {"choices": [choice({"role": "assistant", "content": ""})]})
@@ -83,9 +105,11 @@ async def completion_chunks(
         async with aclosing(chunks):
             async for chunk in chunks:
                 usage = chunk.usage or usage
-                delta = {"content": chunk.text} if chunk.text else {}
-                if delta or chunk.finish_reason:
-                    yield event(head | {"choices": [choice(delta, finish_reason=chunk.finish_reason or None)]})
+                head["system_fingerprint"] = chunk.system_fingerprint or head["system_fingerprint"]
+                delta = text_delta(chunk.text, chunk.is_refusal)
+                if delta or chunk.finish_reason or chunk.logprobs:
+                    part = choice(delta, finish_reason=chunk.finish_reason or None, logprobs=chunk.logprobs)
+                    yield event(head | {"choices": [part]})
     except ModelError as error:
         yield event(openai_error_of(error).body)
         return

@@ -8,7 +8,9 @@ from django.http import JsonResponse
 from django.utils.translation import gettext as _
 
 from cato_web.errors import status_of
-from chat.errors import ModelError, ThreadBusyError
+from chat.errors import NO_REASON, EndpointReason, ModelError, ThreadBusyError
+from chat.llm.failures import with_reason
+from chat.models import Turn
 from memory.api import CatoError, EmbeddingError
 
 INVALID, PERMISSION, RATE, SERVER = "invalid_request_error", "permission_error", "rate_limit_error", "server_error"
@@ -31,13 +33,20 @@ _CODES = {
 
 
 class OpenAIError(Exception):
-    """An error response: status, message, and OpenAI's type, code and parameter."""
+    """An error response: status, message, OpenAI's type, code and parameter, and seconds until the next try."""
 
     def __init__(
-        self, message: str, *, status: int = 400, kind: str = INVALID, code: str | None = None, param: str | None = None
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        kind: str = INVALID,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
-        self.status, self.kind, self.code, self.param = status, kind, code, param
+        self.status, self.kind, self.code, self.param, self.retry_after = status, kind, code, param, retry_after
 
     @property
     def body(self) -> dict[str, Any]:
@@ -50,13 +59,15 @@ class OpenAIError(Exception):
         response = JsonResponse(self.body, status=self.status)
         if self.status == 401:
             response["WWW-Authenticate"] = "Bearer"
+        if self.retry_after is not None:
+            response["Retry-After"] = str(self.retry_after)
         return response
 
 
 def openai_error_of(error: CatoError) -> OpenAIError:
     """Convert an error, with the status of ERROR_TABLE."""
     if isinstance(error, ModelError):
-        return model_failure(error.code, str(error))
+        return model_failure(error.code, str(error), error.reason)
     status, code = status_of(error)
     if isinstance(error, EmbeddingError) and error.permanent:
         status = 500
@@ -67,12 +78,29 @@ def openai_error_of(error: CatoError) -> OpenAIError:
     return OpenAIError(str(error), status=status, kind=kind, code=name)
 
 
-def model_failure(code: str, message: str) -> OpenAIError:
-    """Return the error for a failed answer."""
+def model_failure(code: str, message: str, reason: EndpointReason = NO_REASON) -> OpenAIError:
+    """Return the error for a failed answer, with the endpoint's own reason, code and type, which clients know."""
     status, kind = _MODEL_FAILURES.get(code, (502, SERVER))
+    if status == 502 and reason.retry_after is not None:
+        status = 503
     return OpenAIError(
-        message or _("The answer was interrupted."), status=status, kind=kind, code=code or "interrupted"
+        with_reason(message or _("The answer was interrupted."), reason),
+        status=status,
+        kind=reason.kind or kind,
+        code=reason.code or code or "interrupted",
+        retry_after=reason.retry_after,
     )
+
+
+def answer_failure(turn: Turn) -> OpenAIError:
+    """Return the error for the failed answer of a turn."""
+    return model_failure(turn.error_code, turn.error, EndpointReason.from_json(turn.endpoint_reason))
+
+
+def no_chat_model(name: str) -> OpenAIError:
+    """Return the error for a model that embeds texts."""
+    sentence = _("%(name)s embeds texts and does not chat; choose a model of the type chat.") % {"name": name}
+    return OpenAIError(sentence, param="model")
 
 
 def no_such_model(name: str) -> OpenAIError:

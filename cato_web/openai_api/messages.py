@@ -30,10 +30,11 @@ class ImageUrl(BaseModel):
 
 
 class Part(BaseModel):
-    """A text or an image of a message."""
+    """A text, a refusal or an image of a message."""
 
     type: str
     text: str | None = None
+    refusal: str | None = None
     image_url: ImageUrl | str | None = None
 
 
@@ -42,6 +43,7 @@ class Message(BaseModel):
 
     role: str
     content: str | list[Part] | None = None
+    refusal: str | None = None
     tool_calls: list[ToolCallMessage] | None = None
     tool_call_id: str | None = None
 
@@ -145,13 +147,15 @@ def image_bytes(messages: Sequence[Message]) -> Iterator[bytes]:
 
 
 def _text(message: Message) -> str:
+    """Return the text of a message, or its refusal, which is the text of an answer."""
     if not isinstance(message.content, list):
-        return (message.content or "").strip()
+        return (message.content or message.refusal or "").strip()
     for part in message.content:
-        if part.type not in ("text", "image_url"):
+        if part.type not in ("text", "refusal", "image_url"):
             sentence = _("A message's parts are text and image_url, not %(type)s.") % {"type": part.type}
             raise OpenAIError(sentence, param="messages")
-    return "\n\n".join(part.text for part in message.content if part.type == "text" and part.text).strip()
+    texts = (part.refusal if part.type == "refusal" else part.text for part in message.content)
+    return "\n\n".join(filter(None, texts)).strip()
 
 
 def _has_image(message: Message) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from cato_web.openai_api.errors import no_such_model
+from cato_web.openai_api.errors import no_chat_model, no_such_model
 from chat.errors import ModelError
 from chat.llm import client
 from chat.llm.choices import own_names
@@ -56,7 +56,7 @@ async def resolve_model(name: str | None, endpoints: Sequence[ModelEndpoint]) ->
     if not endpoints[0].name and name == endpoints[0].model:
         return ""
     if name not in await available_models(endpoints):
-        raise no_such_model(name)
+        raise no_chat_model(name) if name == embedding_model() else no_such_model(name)
     return name
 
 

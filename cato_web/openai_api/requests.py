@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from django.utils.translation import gettext as _
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StrictInt
 
+from cato_web.openai_api import input_tokens
 from cato_web.openai_api.errors import OpenAIError
 from cato_web.openai_api.messages import Message, build_conversation, check_roles
 from cato_web.openai_api.tool_requests import tool_options
@@ -37,6 +38,8 @@ class GenerationOptions(BaseModel):
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     reasoning_effort: Annotated[str, Field(max_length=20)] | None = None
     response_format: dict[str, Any] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
 
 
 class ChatRequest(GenerationOptions):
@@ -56,15 +59,13 @@ class ChatRequest(GenerationOptions):
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     modalities: list[str] | None = None
     metadata: dict[str, Any] | None = None
-    logprobs: bool | None = None
-    top_logprobs: int | None = None
 
 
 class EmbeddingRequest(BaseModel):
     """Texts to embed. `dimensions` must match the model."""
 
     model: str | None = None
-    input: str | list[Any]
+    input: str | list[str] | list[StrictInt] | list[list[StrictInt]]
     encoding_format: str | None = None
     dimensions: int | None = None
 
@@ -85,19 +86,30 @@ def generation_options(body: ChatRequest) -> dict[str, Any]:
 
 
 def input_texts(body: EmbeddingRequest, *, limit: int, max_length: int) -> list[str]:
-    """Return the texts to embed, at least one. Raises OpenAIError."""
-    texts: Sequence[Any] = [body.input] if isinstance(body.input, str) else body.input
-    if not all(isinstance(text, str) for text in texts):
-        sentence = _(
-            "Send texts, not tokens: Cato's model has its own. In LangChain, set check_embedding_ctx_length=False."
-        )
-        raise OpenAIError(sentence, param="input")
+    """Return the texts to embed, at least one. Raises OpenAIError.
+
+    An array of numbers is one text in tokens, as in OpenAI's API.
+    """
+    is_one = isinstance(body.input, str) or (bool(body.input) and isinstance(body.input[0], int))
+    inputs = cast("Sequence[str | list[int]]", [body.input] if is_one else body.input)
+    facts = {"most": limit, "longest": max_length}
+    too_much = OpenAIError(
+        _("At most %(most)s texts at once, each of at most %(longest)s characters.") % facts, param="input"
+    )
+    if len(inputs) > limit:
+        raise too_much
+    texts: list[str] = []
+    for each in inputs:
+        # A token can stand for 128 characters, so the texts are checked one by one, before and after they are decoded.
+        if len(each) > max_length:
+            raise too_much
+        text = each if isinstance(each, str) else input_tokens.decode(each)
+        if len(text) > max_length:
+            raise too_much
+        texts.append(text)
     if not texts or not all(text.strip() for text in texts):
         raise OpenAIError(_("There is nothing to embed: send one text or several, none of them empty."), param="input")
-    if len(texts) > limit or any(len(text) > max_length for text in texts):
-        sentence = _("At most %(most)s texts at once, each of at most %(longest)s characters.")
-        raise OpenAIError(sentence % {"most": limit, "longest": max_length}, param="input")
-    return list(texts)
+    return texts
 
 
 def check_supported(body: ChatRequest) -> None:
@@ -112,9 +124,8 @@ def check_supported(body: ChatRequest) -> None:
         raise OpenAIError(sentence, param="response_format")
     if body.modalities and body.modalities != ["text"]:
         raise _unsupported(_("Cato answers with text alone."), "modalities")
-    if body.logprobs or body.top_logprobs:
-        sentence = _("Cato gives no logprobs: answers are stored and sent as text, in other parts than the model's.")
-        raise _unsupported(sentence, "logprobs" if body.logprobs else "top_logprobs")
+    if body.top_logprobs is not None and not body.logprobs:
+        raise OpenAIError(_("top_logprobs needs logprobs: true."), param="top_logprobs")
 
 
 def _unsupported(sentence: str, param: str) -> OpenAIError:

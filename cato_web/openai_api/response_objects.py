@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from cato_web.openai_api.conversations import AnswerResult
-from cato_web.openai_api.errors import OpenAIError, openai_error_of
+from cato_web.openai_api.errors import OpenAIError, answer_failure, openai_error_of
 from cato_web.openai_api.models import DEFAULT_MODEL
 from cato_web.openai_api.response_threads import ResponseRound
-from cato_web.openai_api.responses import answer_text, cato_extension, load_completed, stopping, usage_with_total
+from cato_web.openai_api.responses import answer_parts, cato_extension, load_completed, stopping, usage_with_total
 from chat.models import Turn
 from memory.api import NotFoundError
 
@@ -25,7 +25,7 @@ async def wait_for_response(
 
     `echo`: fields of the request that the response repeats.
     """
-    async for _text in answer_text(response.turn, api_token_id):
+    async for _part in answer_parts(response.turn, api_token_id):
         pass
     return completed_response(response, await load_completed(response.turn, api_token_id)) | echo
 
@@ -38,8 +38,7 @@ def saved_response(response: ResponseRound, result: AnswerResult) -> dict[str, A
         status = "queued" if turn.state == Turn.State.QUEUED else "in_progress"
         return _response(response) | {"status": status, "cato": cato_extension(result)}
     if response.is_latest and turn.state in (Turn.State.FAILED, Turn.State.INTERRUPTED):
-        error = {"code": turn.error_code or "interrupted", "message": turn.error}
-        return _response(response) | {"status": "failed", "error": error, "cato": cato_extension(result)}
+        return _response(response) | _failure(answer_failure(turn)) | {"cato": cato_extension(result)}
     return completed_response(response, result)
 
 
@@ -48,7 +47,7 @@ def completed_response(response: ResponseRound, result: AnswerResult) -> dict[st
     turn = result.turn
     response = ResponseRound(turn, response.start)
     text, calls = _text_and_calls(response)
-    output = [] if calls and not text else [_message(response, text)]
+    output = [] if calls and not text else [_message(response, text, is_refusal=turn.is_refusal and not calls)]
     reason = _INCOMPLETE.get(Turn.FinishReason(turn.finish_reason)) if turn.finish_reason else None
     return _response(response) | {
         "status": "incomplete" if reason else "completed",
@@ -74,12 +73,12 @@ async def response_events(
         async with stopping(turn, is_stopped_when_closed=is_stopped_when_closed):
             yield events.write("response.created", response=begun)
             yield events.write("response.in_progress", response=begun)
-            text = ""
-            async for delta in answer_text(turn, api_token_id):
-                if not text:
-                    yield events.begin_message(_message(response, "", status="in_progress"))
-                text += delta
-                yield events.write_text("response.output_text.delta", delta=delta)
+            has_text = False
+            async for part in answer_parts(turn, api_token_id):
+                if not has_text:
+                    yield events.begin_message(_message(response, "", is_refusal=part.is_refusal, status="in_progress"))
+                has_text = True
+                yield events.write_text(part.text)
             result = await load_completed(turn, api_token_id)
     except OpenAIError as error:
         yield events.write("response.failed", response=begun | _failure(error))
@@ -90,8 +89,8 @@ async def response_events(
     completed = completed_response(response, result) | echo
     for index, item in enumerate(completed["output"]):
         if item["type"] == "message":
-            if not text:
-                yield events.begin_message(_message(response, "", status="in_progress"))
+            if not has_text:
+                yield events.begin_message(_message(response, "", is_refusal=False, status="in_progress"))
             yield events.end_message(item)
         else:
             yield events.call(item, index)
@@ -104,6 +103,7 @@ class _EventWriter:
     def __init__(self) -> None:
         self._number = 0
         self._item_id = ""
+        self._is_refusal = False
 
     def write(self, kind: str, **fields: Any) -> bytes:
         data = {"type": kind, "sequence_number": self._number} | fields
@@ -113,15 +113,21 @@ class _EventWriter:
     def begin_message(self, item: dict[str, Any]) -> bytes:
         self._item_id = item["id"]
         part = item["content"][0]
+        self._is_refusal = part["type"] == "refusal"
         added = self.write("response.output_item.added", output_index=0, item=item | {"content": []})
         return added + self._write_part("response.content_part.added", part=part)
 
-    def write_text(self, kind: str, **fields: Any) -> bytes:
-        return self._write_part(kind, logprobs=[], **fields)
+    def write_text(self, text: str) -> bytes:
+        if self._is_refusal:
+            return self._write_part("response.refusal.delta", delta=text)
+        return self._write_part("response.output_text.delta", delta=text, logprobs=[])
 
     def end_message(self, item: dict[str, Any]) -> bytes:
         part = item["content"][0]
-        done = self.write_text("response.output_text.done", text=part["text"])
+        if self._is_refusal:
+            done = self._write_part("response.refusal.done", refusal=part["refusal"])
+        else:
+            done = self._write_part("response.output_text.done", text=part["text"], logprobs=[])
         done += self._write_part("response.content_part.done", part=part)
         return done + self.write("response.output_item.done", output_index=0, item=item)
 
@@ -182,8 +188,10 @@ def _text_and_calls(response: ResponseRound) -> tuple[str, list[dict[str, Any]]]
     return response.turn.answer, []
 
 
-def _message(response: ResponseRound, text: str, *, status: str = "completed") -> dict[str, Any]:
-    content = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def _message(response: ResponseRound, text: str, *, is_refusal: bool, status: str = "completed") -> dict[str, Any]:
+    content: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    if is_refusal:
+        content = {"type": "refusal", "refusal": text}
     return {
         "id": response.id.replace("resp_", "msg_", 1),
         "type": "message",

@@ -129,7 +129,7 @@ def _check_supported(body: ResponseRequest) -> None:
         "n": (body.n not in (None, 1), _("`n` must be 1.")),
         "top_logprobs": (
             logprobs,
-            _("Cato gives no logprobs: answers are stored and sent as text, in other parts than the model's."),
+            _("Responses can be read again later, and logprobs are not stored: use /v1/chat/completions for them."),
         ),
     }
     for param, (is_used, sentence) in sentences.items():

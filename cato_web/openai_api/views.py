@@ -61,14 +61,16 @@ async def chat_completions(request: HttpRequest, principal: Principal) -> HttpRe
     turn = await run_in_db_thread(submit, principal, body, request.headers, model)
     response: HttpResponseBase
     if body.stream:
+        # A client with a key can repeat the request and get the answer.
+        is_stopped = "Idempotency-Key" not in request.headers
+        await responses.wait_until_begun(turn, principal.token_id, is_stopped_when_closed=is_stopped)
         response = StreamingHttpResponse(
             responses.completion_chunks(
                 turn,
                 principal.token_id,
                 model=body.model or models.DEFAULT_MODEL,
                 with_usage=_wants_usage(body),
-                # A client with a key can repeat the request and get the answer.
-                is_stopped_when_closed="Idempotency-Key" not in request.headers,
+                is_stopped_when_closed=is_stopped,
             ),
             content_type="text/event-stream",
             headers={"X-Accel-Buffering": "no"},
@@ -87,6 +89,7 @@ async def _background_response(
     chunks = _counted(principal, chosen, body)
     response: HttpResponseBase
     if body.stream:
+        chunks = await background.wait_until_begun(chunks)
         response = StreamingHttpResponse(
             background.completion_chunks(chunks, model=model or models.DEFAULT_MODEL, with_usage=_wants_usage(body)),
             content_type="text/event-stream",
@@ -143,11 +146,10 @@ async def create_response(request: HttpRequest, principal: Principal) -> HttpRes
     }
     response: HttpResponseBase
     if body.stream:
+        is_stopped = "Idempotency-Key" not in request.headers
+        await responses.wait_until_begun(begun.turn, principal.token_id, is_stopped_when_closed=is_stopped)
         events = response_objects.response_events(
-            begun,
-            principal.token_id,
-            echo=echo,
-            is_stopped_when_closed="Idempotency-Key" not in request.headers,
+            begun, principal.token_id, echo=echo, is_stopped_when_closed=is_stopped
         )
         response = StreamingHttpResponse(events, content_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
     else:
@@ -205,8 +207,11 @@ async def embeddings(request: HttpRequest, principal: Principal) -> HttpResponse
     if body.encoding_format not in (None, "float", "base64"):
         raise OpenAIError(_("encoding_format is float or base64."), param="encoding_format")
     texts = input_texts(body, limit=_MAX_TEXTS, max_length=settings.CATO.chat.max_message_chars)
+    space = await run_in_db_thread(personal_space, principal.person.pk)
     vectors = list(
-        chain.from_iterable([await run_in_recall_thread(embed, batch) for batch in batched(texts, _BATCH_SIZE)])
+        chain.from_iterable(
+            [await run_in_recall_thread(partial(embed, space=space), batch) for batch in batched(texts, _BATCH_SIZE)]
+        )
     )
     if body.dimensions not in (None, len(vectors[0])):
         sentence = _("This model's vectors have %(count)s dimensions, no others.") % {"count": len(vectors[0])}

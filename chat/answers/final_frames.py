@@ -25,6 +25,8 @@ def finished_frames(
     turn, prepared = completed.turn, stream.prepared
     turn.memory_searches, turn.tool_uses = stream.memory_searches, stream.tool_uses
     turn.web_search = prepared.web_search.as_json() if prepared and prepared.web_search else {}
+    # The turn of the job is as it was before the recall.
+    turn.recall_note = prepared.note if prepared else turn.recall_note
     items = recalled_rows(prepared.recalled, prepared.titles) if prepared and stream.memory_searches else []
     successors = stream.successors = queue.find_successors(turn.thread_id, turn.author_id)
     running, citations = successors.running, stream.citations

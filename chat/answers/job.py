@@ -15,13 +15,13 @@ from django.utils.translation import gettext_noop
 from chat import access
 from chat.errors import ModelError
 from chat.llm import endpoint
-from chat.llm.data_policy import changed_text, may_receive, permitted_spaces, personal_among, refusal_text
 from chat.llm.endpoint import ModelEndpoint
+from chat.llm.policy_texts import changed_text, refusal_text
 from chat.models import Attachment, Turn
 from chat.turns.digest_scope import DigestScope
 from chat.usage.limits import any_limit, has_limits
 from memory import api as memory
-from memory.api import SpaceIds
+from memory.api import SpaceIds, may_receive, permitted_spaces, personal_among
 
 # The author may no longer read the thread, or the API token is no longer valid.
 ACCESS_LOST = "access_lost"

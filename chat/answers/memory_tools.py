@@ -10,13 +10,22 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from chat.llm.data_policy import DataPolicy, permitted_spaces, personal_among
 from chat.llm.endpoint import policy_columns, policy_of
 from chat.llm.tool_calls import ToolCall
 from chat.models import Thread
 from chat.search.arguments import Arguments, SearchFilterArguments, describe_error, resolve_filters
 from memory import api as memory
-from memory.api import Filter, Hit, InvalidInputError, RecallFilter, SpaceIds, all_of
+from memory.api import (
+    DataPolicy,
+    Filter,
+    Hit,
+    InvalidInputError,
+    RecallFilter,
+    SpaceIds,
+    all_of,
+    permitted_spaces,
+    personal_among,
+)
 
 MAX_QUERY_CHARS = 300
 _MAX_HITS = 8
@@ -47,10 +56,14 @@ class ListDocumentsArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class ToolScope:
-    """The limits of the tools: the spaces that all readers of the thread may read and the endpoint may receive, and filters."""
+    """The limits of the tools: the spaces that all readers of the thread may read and the endpoint may receive, and filters.
+
+    The model's queries are text of `thread_space`.
+    """
 
     spaces: SpaceIds
     person_id: uuid.UUID
+    thread_space: uuid.UUID
     filters: Filter | None = None
     exclude: frozenset[uuid.UUID] = field(default=frozenset())
     # The exchange of each passage quoted so far, by number.
@@ -83,6 +96,7 @@ def read_scope(
     return ToolScope(
         spaces=sendable_spaces(thread, policy_of(thread)),
         person_id=person_id,
+        thread_space=thread.space_id,
         filters=RecallFilter.from_json(thread.recall_filter).filter(),
         exclude=exclude,
         passages=passages,
@@ -134,6 +148,7 @@ def _search(arguments: SearchArguments, scope: ToolScope) -> ToolFindings:
         exclude=scope.exclude,
         person_id=scope.person_id,
         limits_sources=True,
+        text_space=scope.thread_space,
     )
     hits = [hit for hit in results.results if memory.is_relevant(hit, arguments.query)]
     # That a hit would not be recalled by itself says nothing to those who read why it was found.

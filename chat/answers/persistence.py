@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from chat.answers.job import AnswerJob
 from chat.attachments import store_documents
+from chat.errors import NO_REASON, EndpointReason
 from chat.llm.usage_counts import UsageCounts
 from chat.models import Attachment, Thread, Turn
 from chat.realtime.notifications import notify_link_changed
@@ -31,6 +32,7 @@ class AnswerCheckpoint:
     reasoning: str
     revision: int
     usage: UsageCounts | None = None
+    is_refusal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class AnswerOutcome:
     """How an answer ended: `state` is complete, stopped, failed or interrupted.
 
     `tool_messages` are those of the turn if the model has called tools of the client, otherwise None. `usage` is what the
-    endpoint reported, `uncounted_usage` what is to be counted, with estimates. `fallback` is as in `Turn`.
+    endpoint reported, `uncounted_usage` what is to be counted, with estimates. `reason` is why the endpoint rejected the
+    request, in its own words. `fallback` is as in `Turn`.
     """
 
     state: str
@@ -49,10 +52,13 @@ class AnswerOutcome:
     finish_reason: str = ""
     error_code: str = ""
     error: str = ""
+    reason: EndpointReason = NO_REASON
     images_dropped: bool = False
     tool_messages: list[dict[str, Any]] | None = None
     uncounted_usage: UsageCounts | None = None
     fallback: dict[str, str] = field(default_factory=dict)
+    is_refusal: bool = False
+    system_fingerprint: str = ""
 
 
 @transaction.atomic
@@ -65,6 +71,7 @@ def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID
         leased = Turn.objects.filter(id=checkpoint.turn_id, attempt=checkpoint.attempt, state__in=Turn.RUNNING_STATES)
         if not leased.update(
             answer=checkpoint.answer,
+            is_refusal=checkpoint.is_refusal,
             reasoning=checkpoint.reasoning,
             revision=checkpoint.revision,
             uncounted_usage=checkpoint.usage and checkpoint.usage.as_json(),
@@ -116,14 +123,17 @@ def _complete(
     fields = {
         "state": outcome.state,
         "answer": outcome.answer,
+        "is_refusal": outcome.is_refusal,
         "reasoning": outcome.reasoning,
         "model": outcome.model,
+        "system_fingerprint": outcome.system_fingerprint,
         "is_dummy": job.endpoint is None,
         "usage": outcome.usage or {},
         "uncounted_usage": outcome.uncounted_usage and outcome.uncounted_usage.as_json(),
         "finish_reason": outcome.finish_reason,
         "error_code": outcome.error_code,
         "error": outcome.error[:300],
+        "endpoint_reason": outcome.reason.as_json(),
         "fallback": outcome.fallback,
         "images_dropped": outcome.images_dropped,
         "revision": revision,

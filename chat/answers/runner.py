@@ -213,7 +213,7 @@ async def _generate(stream: AnswerStream, asked_at: float) -> AnswerOutcome:
         receiving.result()
     except ModelError as error:
         text = failures.failure_text(error, has_text=bool(stream.text.strip()))
-        return stream.build_outcome(Turn.State.FAILED, error.code, text)
+        return stream.build_outcome(Turn.State.FAILED, error.code, text, error.reason)
     finally:
         stopping.cancel()
         receiving.cancel()
@@ -262,6 +262,8 @@ async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> Turn | None:
     await finish_saving(stream)
     async with stream.render_lock:
         stream.revision += 1
+    if stream.logprobs:
+        await run_in_db_thread(stream.logprobs.save, stream.job.turn_id)
     completed = await run_in_db_thread(
         persistence.complete_turn, stream.job, outcome, stream.revision, recalled_ids=stream.recalled_ids
     )

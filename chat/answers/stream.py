@@ -13,8 +13,10 @@ from django.conf import settings
 from chat.answers.job import AnswerJob
 from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome
 from chat.answers.preparation import PreparedAnswer
+from chat.errors import NO_REASON, EndpointReason
 from chat.llm import failures
 from chat.llm.events import StreamChunk, add_usage
+from chat.llm.logprobs import Logprobs, LogprobsError
 from chat.llm.tool_calls import ToolCall, ToolCallCollector, ToolCallError
 from chat.llm.usage_counts import UsageMeter
 from chat.models import Turn
@@ -41,6 +43,10 @@ class AnswerStream:
         self.text = job.turn.answer
         self.reasoning = job.turn.reasoning
         self.revision = job.turn.revision
+        self.is_refusal = bool(self.text) and job.turn.is_refusal
+        self.system_fingerprint = ""
+        # None: the client did not request them.
+        self.logprobs = Logprobs() if job.turn.generation_options.get("logprobs") else None
         self.usage: dict[str, Any] | None = None
         self.tool_calls = ToolCallCollector()
         self.memory_searches: list[dict[str, Any]] = []
@@ -126,10 +132,11 @@ class AnswerStream:
     def feed(self, chunk: StreamChunk) -> None:
         """Add the cleaned text of a chunk, up to the maximum length of an answer.
 
-        Half of a line end or of a surrogate pair is kept until the other half arrives. Raises ModelError if there are too
-        many calls of tools, or one is too long.
+        Half of a line end or of a surrogate pair is kept until the other half arrives. An answer is a refusal if it begins
+        as one. Raises ModelError if there are too many calls of tools or logprobs, or one is too long.
         """
         if chunk.text:
+            self.is_refusal = self.is_refusal or (chunk.is_refusal and not self.text)
             received = self._pending + chunk.text
             self._pending = received[-1:] if received[-1:] == "\r" or "\ud800" <= received[-1:] <= "\udbff" else ""
             self.text += clean_text(received[: len(received) - len(self._pending)])
@@ -137,17 +144,20 @@ class AnswerStream:
         self.reasoning += clean_text(reasoning)[: _MAX_REASONING - len(self.reasoning)]
         self.usage = chunk.usage or self.usage
         self.finish_reason = chunk.finish_reason or self.finish_reason
-        self._collect_calls(chunk)
+        self.system_fingerprint = chunk.system_fingerprint or self.system_fingerprint
+        self._collect_details(chunk)
         self._received_chars += len(chunk.text) + len(chunk.reasoning)
         if len(self.text) > self._max_chars:
             self.text = self.text[: self._max_chars]
         if len(self.text) >= self._max_chars or self._received_chars > self._max_chars + _MAX_REASONING:
             self.is_full, self.finish_reason = True, Turn.FinishReason.LENGTH
 
-    def _collect_calls(self, chunk: StreamChunk) -> None:
+    def _collect_details(self, chunk: StreamChunk) -> None:
         try:
             self.tool_calls.add(chunk.tool_calls)
-        except ToolCallError as error:
+            if self.logprobs is not None:
+                self.logprobs.add(chunk.logprobs)
+        except (LogprobsError, ToolCallError) as error:
             raise failures.unreadable() from error
 
     @property
@@ -206,7 +216,8 @@ class AnswerStream:
         reasoning = self.reasoning[: self._collected_reasoning]
         text = self.text[: self._rendered_chars]
         used = self.meter.total()
-        return AnswerCheckpoint(self.job.turn_id, self.job.attempt, text, reasoning, self.revision, used)
+        job = self.job
+        return AnswerCheckpoint(job.turn_id, job.attempt, text, reasoning, self.revision, used, self.is_refusal)
 
     def frame(self) -> Frame:
         """Return a frame with new reasoning, finished blocks and segments (each sent once), and the open block."""
@@ -239,27 +250,32 @@ class AnswerStream:
         self.has_blocks = self._renderer.has_finished or bool(finished)
         return finished, self._new_reasoning()
 
-    def build_outcome(self, state: str, error_code: str = "", error: str = "") -> AnswerOutcome:
+    def build_outcome(
+        self, state: str, error_code: str = "", error: str = "", reason: EndpointReason = NO_REASON
+    ) -> AnswerOutcome:
         """Return the outcome, with all text and reasoning received."""
         tool_messages = self._messages_with_calls() if state == Turn.State.COMPLETE else None
         # A call of tools that nobody offered is no reason, and a call that is required ends with "stop".
         known = self.finish_reason in {*Turn.FinishReason.values} - {Turn.FinishReason.TOOL_CALLS}
-        reason = self.finish_reason if known else Turn.FinishReason.STOP
+        finish_reason = self.finish_reason if known else Turn.FinishReason.STOP
         if tool_messages is not None:
-            reason = Turn.FinishReason.TOOL_CALLS
+            finish_reason = Turn.FinishReason.TOOL_CALLS
         return AnswerOutcome(
             state,
             self.text,
             self.reasoning,
             self.model,
             self._total_usage(),
-            finish_reason=reason if state == Turn.State.COMPLETE else "",
+            finish_reason=finish_reason if state == Turn.State.COMPLETE else "",
             error_code=error_code,
             error=error,
+            reason=reason,
             images_dropped=self.images_dropped,
             tool_messages=tool_messages,
             uncounted_usage=self.meter.total(),
             fallback=self.fallback,
+            is_refusal=self.is_refusal,
+            system_fingerprint=self.system_fingerprint,
         )
 
     def _total_usage(self) -> dict[str, Any] | None:

@@ -8,12 +8,12 @@ from chat.answers.job import AnswerJob, ensure_sendable
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread
 from chat.llm import client
-from chat.llm.data_policy import DataPolicy
 from chat.llm.usage_counts import UsageCounts, UsageMeter
 from chat.models import Turn
 from chat.threads import titles
 from chat.usage.counting import Purpose, count_usage, title_usage
 from chat.usage.limits import is_limit_reached
+from memory.api import DataPolicy
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from chat.errors import KeyRefusedError, ModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
-from chat.llm.failures import NOT_RESPONDING
+from chat.llm.failures import NOT_RESPONDING, with_reason
 
 _LIST_TIMEOUT, _ANSWER_TIMEOUT = 10.0, 15.0  # seconds
 _RESPONDING = ("rate_limited", "empty")  # failures of an endpoint that is there and accepts the key
@@ -43,10 +43,11 @@ def failure(error: ModelError, endpoint: ModelEndpoint) -> EndpointCheckError:
     if error.code in NOT_RESPONDING or error.code == "cut":
         text = _("%(host)s does not respond. Check the address, and that the server is running.")
         return EndpointCheckError(text % {"host": host}, "base_url")
+    said = with_reason(str(error), error.reason)
     if error.code == "rejected" and endpoint.model:
         text = _("%(error)s Check the model and the address, which often ends in /v1.")
-        return EndpointCheckError(text % {"error": error}, "model")
-    return EndpointCheckError(_("%(error)s Check the address, which often ends in /v1.") % {"error": error}, "base_url")
+        return EndpointCheckError(text % {"error": said}, "model")
+    return EndpointCheckError(_("%(error)s Check the address, which often ends in /v1.") % {"error": said}, "base_url")
 
 
 async def _check(endpoint: ModelEndpoint) -> None:

@@ -14,6 +14,7 @@ from chat.llm.tool_calls import ToolCallError, ToolCallPart, parse_parts
 MAX_EVENT_BYTES = 4_000_000
 _MAX_LINES = 64  # of one event, which is parsed after each of them
 MAX_TOKENS = 10**9  # a larger token count is invalid
+_MAX_FINGERPRINT = 100  # characters
 # The details of the two token counts that are kept.
 _USAGE_DETAILS = {"prompt_tokens_details": "cached_tokens", "completion_tokens_details": "reasoning_tokens"}
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
@@ -25,18 +26,26 @@ class EventError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StreamChunk:
-    """A part of an answer's text, reasoning or tool calls; the last chunks can contain finish reason and token usage."""
+    """A part of an answer's text, reasoning or tool calls; the last chunks can contain finish reason and token usage.
+
+    `is_refusal`: the model refuses to answer with this text. `logprobs` and `system_fingerprint` are as the endpoint sent
+    them.
+    """
 
     text: str = ""
     reasoning: str = ""
     usage: dict[str, Any] | None = None
     finish_reason: str = ""
     tool_calls: tuple[ToolCallPart, ...] = ()
+    is_refusal: bool = False
+    logprobs: dict[str, Any] | None = None
+    system_fingerprint: str = ""
 
     @property
     def is_empty(self) -> bool:
         """Return whether the chunk contains nothing."""
-        return not (self.text or self.reasoning or self.usage or self.finish_reason or self.tool_calls)
+        has_text = self.text or self.reasoning or self.tool_calls
+        return not (has_text or self.usage or self.finish_reason or self.logprobs)
 
 
 class EventReader:
@@ -108,18 +117,29 @@ def parse_chunk(event: dict[str, Any]) -> StreamChunk:
         raise EventError("choices")
     # Endpoints use different names for reasoning; OpenAI sends none.
     # A refusal is the answer of a model that was asked for structured output.
+    content = delta.get("content")
     text, reasoning = (
-        delta.get("content") or delta.get("refusal") or "",
+        content or delta.get("refusal") or "",
         delta.get("reasoning_content") or delta.get("reasoning") or "",
     )
     if not isinstance(text, str) or not isinstance(reasoning, str):
         raise EventError("text")
-    reason = choice.get("finish_reason")
+    reason, logprobs = choice.get("finish_reason"), choice.get("logprobs")
+    fingerprint = event.get("system_fingerprint")
     try:
         calls = parse_parts(delta.get("tool_calls"))
     except ToolCallError as error:
         raise EventError(str(error)) from error
-    return StreamChunk(text, reasoning, _usage(event.get("usage")), str(reason)[:20] if reason else "", calls)
+    return StreamChunk(
+        text,
+        reasoning,
+        _usage(event.get("usage")),
+        str(reason)[:20] if reason else "",
+        calls,
+        is_refusal=bool(text and not content),
+        logprobs=logprobs if isinstance(logprobs, dict) else None,
+        system_fingerprint=fingerprint[:_MAX_FINGERPRINT] if isinstance(fingerprint, str) else "",
+    )
 
 
 def _usage(usage: Any) -> dict[str, Any] | None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.errors import KeyRefusedError, ModelError
+from chat.errors import NO_REASON, EndpointReason, KeyRefusedError, ModelError
 
 # The codes of failures of an endpoint that does not respond.
 NOT_RESPONDING = ("unreachable", "timeout")
 # Those of a request to which an endpoint sent no answer, so that another one may be asked.
 WITHOUT_ANSWER = ("unreachable", "timeout", "rate_limited", "refused", "broken", "cut")
+# OpenAI's code of a request with more tokens than the model's context.
+_TOO_LONG = "context_length_exceeded"
 # Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
 _MAX_WAIT = 24 * 60 * 60  # seconds; a longer Retry-After is ignored
+_MAX_CLIENT_WAIT = 60 * 60  # seconds; clients are told to try again after an hour at the latest
 
 
 def unreachable(host: str) -> ModelError:
@@ -84,6 +88,14 @@ def failure_text(error: ModelError, *, has_text: bool) -> str:
     return f"{error} {saved}" if has_text else str(error)
 
 
+def with_reason(message: str, reason: EndpointReason) -> str:
+    """Return a message about a failure, followed by the endpoint's own reason if it said one."""
+    if not reason.message:
+        return message
+    said = _("The endpoint's reason: %(reason)s") % {"reason": reason.message}
+    return f"{message} {said}"
+
+
 def cut_off_note(finish_reason: str) -> str:
     """Return why a complete answer was cut off, or ""."""
     if finish_reason == "length":
@@ -93,18 +105,30 @@ def cut_off_note(finish_reason: str) -> str:
     return ""
 
 
-def status_error(status: int, retry_after: str, *, host: str, model: str) -> ModelError:
-    """Return the error for an HTTP status other than 2xx; `retry_after` is the header of that name, or ""."""
+def status_error(
+    status: int, retry_after: str, *, host: str, model: str, reason: EndpointReason = NO_REASON
+) -> ModelError:
+    """Return the error for an HTTP status other than 2xx; `retry_after` is the header of that name, or "".
+
+    `reason` is left out of errors that are not about the request: it is for administrators then.
+    """
     facts = {"host": host, "model": model, "status": status}
+    wait = _wait(retry_after)
+    client_wait = None if wait is None else min(wait, _MAX_CLIENT_WAIT)
     if status == 429:
         sentence = _("Rate limited by the model endpoint.")
-        return ModelError(f"{sentence} {_when(retry_after)}", "rate_limited")
+        return ModelError(f"{sentence} {_when(wait)}", "rate_limited", replace(reason, retry_after=client_wait))
     if status in (401, 403):
         return KeyRefusedError(_("%(host)s refuses the API key. An administrator can change it.") % facts)
     if status == 404:
         return ModelError(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
+    if status in _REJECTIONS and reason.code == _TOO_LONG:
+        return ModelError(
+            _("This is more than the model can read. Send less, or choose another model."), "rejected", reason
+        )
     if status in _REJECTIONS:
-        return ModelError(_("The model endpoint rejected the request (HTTP %(status)s).") % facts, "rejected")
+        sentence = _("The model endpoint rejected the request (HTTP %(status)s).")
+        return ModelError(sentence % facts, "rejected", reason)
     if 300 <= status < 400:
         sentence = _(
             "%(host)s redirects to another address (HTTP %(status)s), and Cato sends no prompt there. "
@@ -112,20 +136,25 @@ def status_error(status: int, retry_after: str, *, host: str, model: str) -> Mod
         )
         return ModelError(sentence % facts, "refused")
     sentence = _("The model's server failed (HTTP %(status)s).") % facts
-    return ModelError(f"{sentence} {_when(retry_after)}", "broken")
+    return ModelError(f"{sentence} {_when(wait)}", "broken", EndpointReason(retry_after=client_wait))
 
 
-def _when(retry_after: str) -> str:
-    """Return when to try again; the header contains seconds or a date."""
+def _wait(retry_after: str) -> int | None:
+    """Return the seconds of the header, which contains seconds or a date; None if there are none, or too many."""
     value = retry_after.strip()
     try:
         seconds = float(value) if value[:1].isdigit() else parsedate_to_datetime(value).timestamp() - time.time()
     except (ValueError, OverflowError):
-        return _("Try again.")
-    if not 0 < seconds <= _MAX_WAIT:
+        return None
+    return max(1, round(seconds)) if 0 < seconds <= _MAX_WAIT else None
+
+
+def _when(seconds: int | None) -> str:
+    """Return when to try again."""
+    if seconds is None:
         return _("Try again.")
     if seconds <= 120:
-        count = max(1, round(seconds))
-        return ngettext("Try again in %(count)d second.", "Try again in %(count)d seconds.", count) % {"count": count}
+        text = ngettext("Try again in %(count)d second.", "Try again in %(count)d seconds.", seconds)
+        return text % {"count": seconds}
     count = round(seconds / 60)
     return ngettext("Try again in %(count)d minute.", "Try again in %(count)d minutes.", count) % {"count": count}

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
+from chat.errors import ModelError
 from chat.llm import failures
 from chat.llm.endpoint import ModelEndpoint
+from chat.llm.reasons import MAX_BODY_BYTES, read_reason
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from httpx2 import AsyncClient, Response, Timeout
 
+log = logging.getLogger(__name__)
+
+_ERROR_TIMEOUT = 2.0  # seconds for the body of an error, which is told without it then
 _CONNECT_TIMEOUT = 10.0  # seconds
 _SLOW_TIMEOUT = 300.0  # seconds
 # An idle connection is reused for less than the five seconds after which uvicorn and llama.cpp close theirs: a request sent
@@ -58,8 +64,7 @@ async def post(endpoint: ModelEndpoint, path: str, body: dict[str, Any]) -> Asyn
     try:
         async with request as response:
             if not 200 <= response.status < 300:
-                retry_after = response.headers.get("retry-after", "")
-                raise failures.status_error(response.status, retry_after, host=endpoint.host, model=body["model"])
+                raise await _status_error(response, endpoint, body)
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 raise failures.compressed(endpoint.host)
             yield _parts(response, endpoint.host)
@@ -67,6 +72,34 @@ async def post(endpoint: ModelEndpoint, path: str, body: dict[str, Any]) -> Asyn
         if isinstance(error, TimeoutError):
             raise
         raise ConnectionError(str(error)) from error
+
+
+async def _status_error(response: ClientResponse, endpoint: ModelEndpoint, request: dict[str, Any]) -> ModelError:
+    """Return the error for a status other than 2xx, and log what the endpoint said."""
+    received = await _error_body(response)
+    # Its text is compared with the whole prompt.
+    reason = await asyncio.to_thread(read_reason, received, endpoint, request["messages"])
+    said = ", ".join(text for text in (reason.code, reason.kind, reason.message) if text)
+    log.warning("%s answered HTTP %d: %s", endpoint.name or "the first endpoint", response.status, said or "no reason")
+    retry_after = response.headers.get("retry-after", "")
+    return failures.status_error(
+        response.status, retry_after, host=endpoint.host, model=request["model"], reason=reason
+    )
+
+
+async def _error_body(response: ClientResponse) -> bytes:
+    """Return the body of an error, at most `MAX_BODY_BYTES` of it; nothing if it is compressed."""
+    from aiohttp import ClientError
+
+    body = b""
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        return body
+    # A body that breaks off or does not end has no reason that can be read.
+    with suppress(ClientError, TimeoutError):
+        async with asyncio.timeout(_ERROR_TIMEOUT):
+            while len(body) < MAX_BODY_BYTES and (part := await response.content.readany()):
+                body += part
+    return body[:MAX_BODY_BYTES]
 
 
 async def _parts(response: ClientResponse, host: str) -> AsyncIterator[bytes]:

@@ -86,6 +86,7 @@ class Turn(models.Model):
     message = models.TextField()
     attachments = models.ManyToManyField(Attachment, related_name="turns")
     answer = models.TextField(blank=True)
+    is_refusal = models.BooleanField(default=False, help_text="in its answer the model refuses, as it reports itself")
     reasoning = models.TextField(blank=True, help_text="the model's reasoning; shown, never remembered or sent")
     state = models.CharField(max_length=11, choices=State.choices, default=State.QUEUED)
     revision = models.PositiveIntegerField(default=0, help_text="incremented with each change that pages show")
@@ -121,6 +122,7 @@ class Turn(models.Model):
         default=list, help_text="`ToolUse` as JSON: calls of tool servers' tools while it was answered, in their order"
     )
     model = models.CharField(max_length=120, blank=True)
+    system_fingerprint = models.CharField(max_length=100, blank=True, help_text="of the model, as its endpoint sent it")
     is_dummy = models.BooleanField(default=False)
     usage = models.JSONField(default=dict)
     uncounted_usage = models.JSONField(
@@ -134,6 +136,10 @@ class Turn(models.Model):
     )
     error_code = models.CharField(max_length=40, blank=True)
     error = models.CharField(max_length=300, blank=True)
+    endpoint_reason = models.JSONField(
+        default=dict,
+        help_text="`EndpointReason` as JSON: why the model endpoint rejected the request; for the client, not shown",
+    )
     recall_ms = models.PositiveIntegerField(null=True, help_text="duration of recall in milliseconds")
     recall_note = models.CharField(max_length=20, blank=True, help_text="reason for missing or limited recall")
     images_dropped = models.BooleanField(

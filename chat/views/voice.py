@@ -13,13 +13,13 @@ from django.views.decorators.http import require_POST
 
 from chat import access
 from chat.errors import DataPolicyError, ModelError, UsageLimitError
-from chat.llm import audio, client, data_policy
+from chat.llm import audio, client
 from chat.llm import endpoint as endpoints
 from chat.llm.endpoint import ModelEndpoint
 from chat.rendering.speech import speech_parts
 from chat.usage.counting import Purpose, count_usage
 from chat.usage.limits import check_limits
-from memory.api import InvalidInputError, PageRequest, RateLimitedError, count_message
+from memory.api import DataPolicy, InvalidInputError, PageRequest, RateLimitedError, count_message, may_receive
 
 _STATUSES: dict[type[Exception], int] = {
     RateLimitedError: 429,
@@ -39,7 +39,7 @@ def dictation(request: PageRequest) -> HttpResponse:
     """
     try:
         endpoint = _endpoint(audio.can_transcribe())
-        if endpoint.policy.kind != data_policy.ALL:
+        if endpoint.policy.kind != DataPolicy.ALL:
             # A recording can become a message in any space.
             raise DataPolicyError(_("The model for dictation may not receive text of all spaces. Type the message."))
         count_message(request.user.pk)
@@ -86,7 +86,7 @@ def _prepare_speech(
     """
     turn = access.get_turn(person_id, thread_id, turn_id)
     endpoint = _endpoint(audio.can_read_aloud())
-    if not data_policy.may_receive(endpoint.policy, turn.thread.space):
+    if not may_receive(endpoint.policy, turn.thread.space):
         raise DataPolicyError(_("The model that reads aloud may not receive text of this space."))
     if not (part.isascii() and part.isdecimal() and len(part) <= _MAX_PART_DIGITS):
         raise InvalidInputError(_("There is no such part of the answer."))
