@@ -151,6 +151,7 @@ def test_the_metadata_lead_from_mcp_to_the_endpoints(db):
     assert server["issuer"] == HERE
     assert server["code_challenge_methods_supported"] == ["S256"]
     assert server["authorization_response_iss_parameter_supported"] is True
+    assert server["client_id_metadata_document_supported"] is True
     for endpoint in ("authorization", "token", "registration", "revocation"):
         assert server[f"{endpoint}_endpoint"].startswith(f"{HERE}/oauth/")
 

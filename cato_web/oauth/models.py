@@ -13,20 +13,21 @@ from cato_web.oauth.addresses import is_registered
 
 
 class OAuthClient(models.Model):
-    """An app that registered itself. Its name and addresses are its own claims.
+    """An app that registered itself, or whose ID is the address of its description. Name and addresses are its own claims.
 
     Authlib calls the methods (`authlib.oauth2.rfc6749.ClientMixin`).
     """
 
     AUTH_METHODS: ClassVar[tuple[str, ...]] = ("none", "client_secret_basic", "client_secret_post")
-    MAX_NAME_LENGTH = 80
+    MAX_NAME_LENGTH, MAX_ID_LENGTH = 80, 500
 
-    client_id = models.CharField(max_length=64, unique=True)
+    client_id = models.CharField(max_length=MAX_ID_LENGTH, unique=True)
     secret_hash = models.CharField(max_length=64, blank=True)
     auth_method = models.CharField(max_length=24)
     name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True)
     redirect_uris = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    read_at = models.DateTimeField(null=True, help_text="when its description was read; empty: it registered itself")
 
     def get_default_redirect_uri(self) -> str | None:
         """Return the address for requests that name none, if only one is registered."""

@@ -29,16 +29,23 @@ class RegistrationError(CatoError):
         self.code = code
 
 
-class _Metadata(BaseModel):
-    """The metadata that Cato uses; clients may send more."""
+class ClientMetadata(BaseModel):
+    """The metadata that Cato uses; clients may send more. Only documents are read for ID and secret."""
 
     redirect_uris: list[Annotated[str, StringConstraints(max_length=MAX_REDIRECT_URI_LENGTH)]] = Field(
         min_length=1, max_length=_MAX_REDIRECT_URIS
     )
+    client_id: str | None = None
+    client_secret: str | None = None
     client_name: str | None = Field(None, max_length=1000)
     token_endpoint_auth_method: str | None = None
     grant_types: list[str] | None = None
     response_types: list[str] | None = None
+
+    @property
+    def display_name(self) -> str:
+        """The name of the app in one line, or ""."""
+        return clean_name(self.client_name or "")[: OAuthClient.MAX_NAME_LENGTH].strip()
 
 
 def register(body: bytes, *, address: str) -> dict[str, Any]:
@@ -46,19 +53,18 @@ def register(body: bytes, *, address: str) -> dict[str, Any]:
 
     `address`: of the network, for the rate limit. Raises RegistrationError and RateLimitedError.
     """
-    metadata = _parse(body)
+    metadata = parse_metadata(body)
     if not is_within_limit(f"oauth-register:{address}", _PER_HOUR, 3600):
         raise RateLimitedError(_("Too many registrations. Try again in an hour."))
     grants.delete_unused()
-    if OAuthClient.objects.count() >= _MAX_CLIENTS:
-        raise RateLimitedError(_("Too many apps are registered. Try again tomorrow, when unused ones are deleted."))
+    check_number_of_clients()
     auth_method = metadata.token_endpoint_auth_method or "client_secret_basic"
     secret = "" if auth_method == "none" else secrets.token_urlsafe(32)
     client = OAuthClient.objects.create(
         client_id=secrets.token_urlsafe(24),
         secret_hash=hash_token(secret) if secret else "",
         auth_method=auth_method,
-        name=clean_name(metadata.client_name or "")[: OAuthClient.MAX_NAME_LENGTH].strip(),
+        name=metadata.display_name,
         redirect_uris=metadata.redirect_uris,
     )
     information: dict[str, Any] = {
@@ -77,12 +83,18 @@ def register(body: bytes, *, address: str) -> dict[str, Any]:
     return information
 
 
-def _parse(body: bytes) -> _Metadata:
+def check_number_of_clients() -> None:
+    """Raise RateLimitedError if there are too many clients for another one."""
+    if OAuthClient.objects.count() >= _MAX_CLIENTS:
+        raise RateLimitedError(_("Too many apps are registered. Try again tomorrow, when unused ones are deleted."))
+
+
+def parse_metadata(body: bytes) -> ClientMetadata:
     """Return the metadata. Raises RegistrationError, with messages for the developers of the client."""
     if len(body) > MAX_BODY:
         raise RegistrationError("invalid_client_metadata", f"Send at most {MAX_BODY} bytes.")
     try:
-        metadata = _Metadata.model_validate_json(body)
+        metadata = ClientMetadata.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "body"

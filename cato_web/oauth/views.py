@@ -21,6 +21,7 @@ from cato_web.accounts.tokens import TokenLimitError
 from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.errors import error_page, not_found
 from cato_web.oauth.addresses import RESOURCE_PATH, form_target, host_of, is_local, is_offered_at, origin_of
+from cato_web.oauth.client_documents import is_document_address, update_client
 from cato_web.oauth.grants import describe_scope
 from cato_web.oauth.models import OAuthClient
 from cato_web.oauth.registration import RegistrationError, register
@@ -34,10 +35,11 @@ _TOKEN_REQUESTS_PER_MINUTE = 300  # from one address
 class ConsentRow:
     """The request of an app: its own name, where it sends people back to, and pairs of scope and description.
 
-    `receiver` is a sentence that says what is at `host`.
+    `receiver` is a sentence that says what is at `host`. `described_at` is the host of the app's description, or "".
     """
 
     name: str
+    described_at: str
     host: str
     receiver: str
     scopes: list[tuple[str, str]]
@@ -91,6 +93,7 @@ def server_metadata(request: HttpRequest) -> HttpResponse:
             "revocation_endpoint_auth_methods_supported": OAuthClient.AUTH_METHODS,
             "code_challenge_methods_supported": ["S256"],
             "authorization_response_iss_parameter_supported": True,
+            "client_id_metadata_document_supported": True,
         }
     )
 
@@ -116,6 +119,12 @@ def authorize(request: AuthenticatedRequest) -> HttpResponse:
     """Ask the person whether an app may use Cato in their name, and send them back to the app with the answer."""
     from cato_web.oauth import server
 
+    client_id = request.GET.get("client_id", "")
+    if is_document_address(client_id):
+        try:
+            update_client(client_id, person_id=request.user.pk)
+        except (InvalidInputError, RateLimitedError) as error:
+            return error_page(request, error)
     try:
         grant = server.consent_request(request)
     except server.OAuth2Error as error:
@@ -157,6 +166,7 @@ def _render_consent(request: AuthenticatedRequest, grant: Any, error: str = "") 
     redirect_uri = grant.redirect_uri
     row = ConsentRow(
         name=grant.request.client.name,
+        described_at=host_of(grant.request.client.client_id) if grant.request.client.read_at else "",
         host=host_of(redirect_uri),
         receiver=_receiver(redirect_uri),
         scopes=[(scope, describe_scope(scope)) for scope in grant.request.scope.split()],
