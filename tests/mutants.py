@@ -36,6 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Module -> the test modules (without `test_`) that specify it and run in the process of pytest.
 TESTS = {
     "memory/spaces/access.py": "spaces groups commands administration permalinks",
+    "memory/spaces/data_policy.py": "data_policy embedding_policy",
+    "memory/index/embedding_policy.py": "embedding_policy",
     "memory/spaces/groups.py": "groups administration account_deletion",
     "chat/access.py": "access branches attachments attached_documents permalinks groups",
     "cato_web/accounts/tokens.py": "tokens",

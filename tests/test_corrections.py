@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from chat.answers.recall import recall_for_turn
 from chat.llm import endpoint as model_endpoint
 from chat.models import Turn
 from memory import api
 from memory.api import RecallFilter, build_prompt_context
-from memory.models import Supersession
+from memory.models import Exchange, Supersession
 from memory.spaces import access
 from tests.factories import PersonFactory, answer_job, document, exchange, group, signed_in, thread, turn
 
@@ -182,6 +183,23 @@ def test_what_the_answer_did_not_cite_cannot_be_superseded(memory, source, alice
 
     assert press(alice, corrects, supersede="2").status_code == 404
     assert press(alice, corrects).status_code == 400
+    Turn.objects.filter(id=corrects.parent_id).update(answer="It has many desks [2].")
+    assert press(alice, corrects, supersede="1").status_code == 404, "it was recalled, but not cited"
+    assert not Supersession.objects.exists()
+
+
+@pytest.mark.parametrize("what", ["source", "correction", "date"])
+def test_what_the_author_cannot_read_and_what_is_later_cannot_be_superseded(memory, source, alice, what):
+    corrects = correct(memory, alice, source)
+    of_others = group("Oslo", PersonFactory())
+    if what == "date":
+        Exchange.objects.filter(id=source.id).update(timestamp=timezone.now() + timedelta(days=1))
+    else:
+        said = Turn.objects.get(id=corrects.id).exchange_id
+        Exchange.objects.filter(id=source.id if what == "source" else said).update(space=of_others)
+
+    assert "Supersede" not in offer(alice, corrects)
+    assert press(alice, corrects, supersede="1").status_code == 404
     assert not Supersession.objects.exists()
 
 

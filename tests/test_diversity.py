@@ -186,17 +186,28 @@ def copy(owners, count, space):
         exchange(owners[number % len(owners)], text, "", space=space)
 
 
+def copy_misspelt(owners, count, space):
+    """Remember notes of several people that repeat the false answer, each with letters exchanged in two of its words."""
+    chosen = random.Random(3)
+    for number in range(count):
+        words = f"{QUESTION} Without doubt it is 0000.".split()
+        for at in chosen.sample([i for i, word in enumerate(words) if len(word) > 3], 2):
+            words[at] = words[at][:1] + words[at][2] + words[at][1] + words[at][3:]
+        exchange(owners[number % len(owners)], " ".join(words), "", space=space)
+
+
 # With 120 the true notes are not among the nearest.
 @pytest.mark.parametrize("count", [30, 120])
-def test_copies_by_many_people_do_not_displace_the_notes_of_another(memory, team, recalled, count):
+@pytest.mark.parametrize("attack", [copy, copy_misspelt])
+def test_copies_by_many_people_do_not_displace_the_notes_of_another(memory, team, recalled, count, attack):
     ines = PersonFactory()
     for text in TRUE:
         exchange(ines, text, "", space=team)
-    copy([PersonFactory() for _ in range(10)], count, team)
+    attack([PersonFactory() for _ in range(10)], count, team)
 
     texts = recalled()
 
-    assert len(texts) == 5
+    assert len(texts) >= 4  # near-duplicates count once
     assert len(set(texts) & set(TRUE)) >= 2
 
 
@@ -220,7 +231,7 @@ def test_a_search_by_the_model_is_limited_by_author(memory, team):
     repeat(mallory, 20, team)
     while memory.index_pending():
         pass
-    scope = ToolScope(frozenset({team.id}), ines.id)
+    scope = ToolScope(frozenset({team.id}), ines.id, team.id)
 
     hits = run_tool(ToolCall("1", "search_memory", json.dumps({"query": QUESTION})), scope).hits
 

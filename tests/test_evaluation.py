@@ -28,6 +28,7 @@ from tests.factories import PersonFactory, exchange, signed_in
 from tests.facts import FACTS
 from tests.questions.no_recall import SMALL_TALK
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
+from tests.topology import only_long
 
 pytestmark = pytest.mark.django_db
 
@@ -184,6 +185,7 @@ def test_the_similarity_of_two_messages_on_one_subject_can_be_configured(memory,
     assert levels.level_of(active.provider, active.model) == replace(shipped, same_subject=0.91)
 
 
+@only_long
 def test_a_calibrated_gate_passes_paraphrases_and_rejects_small_talk(memory, alice, conversations, capsys):
     run("calibrate", capsys)
     stored = {row.key for row in EXCHANGES[:60]}

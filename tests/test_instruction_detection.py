@@ -6,6 +6,7 @@ import pytest
 
 from memory.embeddings.local import LocalEmbedder
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH
+from memory.spaces import access
 from memory.spaces.access import readable_space_ids
 from tests.factories import exchange
 
@@ -106,4 +107,4 @@ def test_a_message_and_each_of_its_sentences_are_embedded_in_one_batch(detect, m
     ],
 )
 def test_an_instruction_is_found_in_any_part_of_a_statement(memory, text, is_one):
-    assert memory.are_instructions([text, "The lid is 3 mm thinner."]) == [is_one, False]
+    assert memory.are_instructions([text, "The lid is 3 mm thinner."], space=access.team_space()) == [is_one, False]

@@ -29,8 +29,8 @@ QUIET, ENOUGH = timedelta(minutes=5), 40
 BATCH_SIZE = 400
 MAX_CLUSTER = 8
 # A message below this probability states nothing: of held-out ones that do, none is below it, and of small talk and
-# general tasks .96 (docs/decisions/0010-probes.md). The vector of a long message can represent only a part of it.
-_IS_INFORMATIVE, _MAX_SHORT = 0.02, 200  # characters
+# general tasks .97 (docs/decisions/0010-probes.md). The vector of a long message can represent only a part of it.
+_IS_INFORMATIVE, _MAX_SHORT = 0.04, 200  # characters
 
 
 @dataclass(frozen=True, slots=True)

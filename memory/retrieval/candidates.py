@@ -23,6 +23,7 @@ from memory.lexical.candidates import LexicalQuery, build_lexical_query, lexical
 from memory.retrieval.candidate_rows import CandidateLoader, CandidateRow, filter_ids, spaces_with_other_authors
 from memory.retrieval.levels import level_of
 from memory.retrieval.rare_words import rarities
+from memory.retrieval.repetition import repeats
 from memory.retrieval.types import Query
 from memory.retrieval.vector_search import SimilarityById, exact_similarities, nearest, search_async
 
@@ -139,10 +140,10 @@ def gather_candidates(query: Query) -> CandidatePool:
         similar, is_lexical_only = _vector_hits(query, search)
         candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
     if query.limits_sources and len(similar) > vector_count:
-        by_others = _nearest_by_other_authors(query, candidates, lexical_query)
-        if by_others:
-            similar = similar | by_others
-            lexical_ids = lexical_ids | _drop_excluded(query, by_others)
+        near, ids_by_others = _by_other_authors(query, candidates, lexical_query, lexical_count)
+        if ids_by_others:
+            similar = similar | near
+            lexical_ids = lexical_ids | _drop_excluded(query, ids_by_others)
             candidates = _build_candidates(query, lexical_ids, similar, vector_count, loader)
     candidate_ids = {c.id for c in candidates}
     neighbours = [row for id, row in loader.rows.items() if id not in candidate_ids]
@@ -165,30 +166,34 @@ def _filtered_vector_hits(query: Query, filters: Filter, count: int, unfiltered:
     return unfiltered if where is None else nearest(query, count, where)
 
 
-def _nearest_by_other_authors(
-    query: Query, candidates: Sequence[Candidate], lexical_query: LexicalQuery
-) -> SimilarityById:
-    """Return the nearest exchanges of other authors if one author dominates `candidates`; otherwise nothing.
+def _by_other_authors(
+    query: Query, candidates: Sequence[Candidate], lexical_query: LexicalQuery, lexical_count: int
+) -> tuple[SimilarityById, set[str]]:
+    """Return exchanges of other authors if one author dominates `candidates`; otherwise nothing.
 
-    An author dominates if nearly all candidates are theirs and even the last one is relevant by itself. Several authors
+    These are the nearest ones with their similarities, and the ids of these and of the lexical candidates. An author
+    dominates if nearly all candidates are theirs and even the last one is relevant by itself. Several authors
     do if nearly all candidates repeat the question, too. Only spaces that contain other authors are queried.
     """
     found = [c for c in candidates if c.similarity is not None]
     authors = _dominating_authors(found)
-    if not authors or (len(authors) > 1 and not _repeat_question(found, lexical_query)):
-        return {}
+    if not authors or (len(authors) > 1 and not _repeat_question(query, found)):
+        return {}, set()
     last = sorted((c.similarity or 0.0 for c in found), reverse=True)[:VECTOR_CANDIDATES][-1]
     if last < level_of(query.generation.provider, query.generation.model).similarity:
-        return {}
+        return {}, set()
     spaces = spaces_with_other_authors(query.spaces, authors)
+    if not spaces:
+        return {}, set()
     not_by_authors: dict[str, Any] = {"owner": {"$nin": [str(author) for author in authors]}}
     filter_of_query = to_chroma(query.filters) if query.filters is not None else None
     where = {"$and": [filter_of_query, not_by_authors]} if filter_of_query else not_by_authors
     try:
-        return nearest(replace(query, spaces=spaces), 2 * _MIN_BY_OTHER_AUTHORS, where) if spaces else {}
+        near = nearest(replace(query, spaces=spaces), 2 * _MIN_BY_OTHER_AUTHORS, where)
     except VectorStoreUnavailableError as error:
         log.warning("the vector store could not be searched for other authors: %s", error)
-        return {}
+        near = {}
+    return near, {*near, *lexical_candidates(lexical_query, list(spaces), lexical_count, not_by=authors)}
 
 
 def _dominating_authors(candidates: Sequence[Candidate]) -> list[uuid.UUID]:
@@ -202,10 +207,10 @@ def _dominating_authors(candidates: Sequence[Candidate]) -> list[uuid.UUID]:
     return []
 
 
-def _repeat_question(candidates: Sequence[Candidate], lexical_query: LexicalQuery) -> bool:
-    """Return whether nearly all candidates have nearly all terms of the query, by their weight."""
-    contains = bm25.term_frequencies(lexical_query.terms, [candidate.terms for candidate in candidates]) > 0
-    return len(candidates) - int(have_question(lexical_query, contains).sum()) < _MIN_BY_OTHER_AUTHORS
+def _repeat_question(query: Query, candidates: Sequence[Candidate]) -> bool:
+    """Return whether nearly all candidates repeat the question."""
+    is_repetition = repeats(query.text)
+    return sum(not is_repetition(candidate.terms) for candidate in candidates) < _MIN_BY_OTHER_AUTHORS
 
 
 def have_question(lexical_query: LexicalQuery, contains: NDArray[np.bool_]) -> NDArray[np.bool_]:

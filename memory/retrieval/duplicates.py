@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.diversity import overlap
+from memory.retrieval.diversity import MAX_PER_SOURCE, overlap
 from memory.retrieval.levels import Level
 from memory.retrieval.text_vectors import TextVectors
 
@@ -37,10 +38,10 @@ def without_near_duplicates(
 
 
 def find_copies(ranked: Sequence[Candidate], vectors: Mapping[str, TextVectors], level: Level) -> dict[str, str]:
-    """Return for each candidate that repeats the question the id of the best one that it is a copy of, or its own.
+    """Return for each candidate the id of the best one that it is a copy of, or its own; all repeat the question.
 
-    Copies have nearly all words of the question, and are as similar as messages on one subject. Several people who store
-    them, each with small changes, would otherwise fill all places. Copies by one author are limited as that author's.
+    Copies are as similar as messages on one subject. Several people who store them, each with small changes, would
+    otherwise fill all places. Copies by one author are limited as that author's.
     """
     best: list[Candidate] = []
     copies: dict[str, str] = {}
@@ -54,6 +55,12 @@ def find_copies(ranked: Sequence[Candidate], vectors: Mapping[str, TextVectors],
         if original is candidate:
             best.append(candidate)
     return copies
+
+
+def repeated_texts(copies: Mapping[str, str]) -> frozenset[str]:
+    """Return the ids of the candidates of which there are more copies than one recall may have, from `find_copies`."""
+    counts = Counter(copies.values())
+    return frozenset(id for id, original in copies.items() if counts[original] > MAX_PER_SOURCE)
 
 
 def _cosines(one: TextVectors, other: TextVectors) -> NDArray[np.float32]:

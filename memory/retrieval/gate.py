@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 from django.conf import settings
@@ -82,16 +82,21 @@ def relevance_filter(
 
 
 def without_tail(
-    candidates: Sequence[Candidate], related: Mapping[str, frozenset[uuid.UUID]], is_below: Callable[[Candidate], bool]
+    candidates: Sequence[Candidate],
+    related: Mapping[str, frozenset[uuid.UUID]],
+    is_below: Callable[[Candidate], bool],
+    *,
+    repeated: Collection[str] = (),
 ) -> Callable[[Candidate], bool]:
     """Return the gate `is_below` that also drops candidates whose score is far below the best one that passes.
 
     Pinned exchanges remain, and so do those that are `related` to one that remains (exchange ids, hexadecimal keys), or
     in the same document. The same question, asked before, is no measure: it may have no answer. The exchanges of
-    an author who repeats it measure only each other.
+    an author who repeats it measure only each other, and those whose ids are in `repeated`, which exist in many copies,
+    do not count as the best one.
     """
     passing = [candidate for candidate in candidates if not is_below(candidate)]
-    measures = [c for c in passing if c.lexical_score < _REPEATED_QUESTION]
+    measures = [c for c in passing if c.lexical_score < _REPEATED_QUESTION and c.id not in repeated]
     repeating = {c.owner_id for c in passing if c.has_question}
     best = max((c.score for c in measures if c.owner_id not in repeating), default=0.0)
     best_of = {c.owner_id: max(best, *(m.score for m in measures if m.owner_id == c.owner_id), 0.0) for c in passing}
@@ -100,11 +105,6 @@ def without_tail(
     kept = {c.id for c in (*remaining, *(c for c in passing if c.document in documents))}
     kept |= {id.hex for c in remaining for id in related.get(c.id, ())}
     return lambda candidate: is_below(candidate) or candidate.id not in kept
-
-
-def repeats_question(candidate: Candidate) -> bool:
-    """Return True if the exchange has nearly all words of the query, as the same question has that was asked before."""
-    return candidate.has_question or candidate.lexical_score >= _REPEATED_QUESTION
 
 
 def is_follow_up(traits: MessageTraits | None) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.index import generations
+from memory.index.embedding_policy import ensure_embeddable
+from memory.models import Space
 from memory.retrieval import probes
 from memory.retrieval.neutralising import as_it_looks
 from memory.retrieval.sentence_vectors import MessageSentences, split_sentences
@@ -29,7 +31,7 @@ class _Levels:
 
 # At most one of 200 ordinary messages is recognised; docs/decisions/0011-standing-instructions.md has the figures. A
 # message of several sentences has as many chances to be mistaken, so more is needed unless the whole is one as well.
-OF_MESSAGE = _Levels(recognised=0.4, suggested=0.25)
+OF_MESSAGE = _Levels(recognised=0.4, suggested=0.22)
 OF_SENTENCE = _Levels(recognised=0.7, suggested=0.5)
 # A statement never is an instruction. So one that might be costs little, and one that is overlooked costs more.
 _OF_OTHERS = 0.2
@@ -59,14 +61,15 @@ def detect(sentences: MessageSentences) -> DetectedInstruction | None:
     return _choose(parts, of_parts, OF_MESSAGE) or _choose([" ".join(parts)], [whole], OF_MESSAGE)
 
 
-def are_instructions(texts: Sequence[str]) -> list[bool]:
-    """Return for each text whether a part of it might tell an assistant what to do. Raises EmbeddingError.
+def are_instructions(texts: Sequence[str], *, space: Space) -> list[bool]:
+    """Return for each text of `space` whether a part of it might tell an assistant what to do. Raises EmbeddingError.
 
     A question or a quotation hides the instruction beside it, so sentences and clauses are read by themselves.
     """
     parts = [(number, part) for number, text in enumerate(texts) for part in _parts(text)]
     if not parts:
         return [False] * len(texts)
+    ensure_embeddable(space)
     generation = generations.active_generation()
     vectors = generations.embedder_for(generation).embed_documents([part for _number, part in parts])
     values = probes.read_document_trait(probes.STANDING_INSTRUCTION, vectors, generation.provider, generation.model)

@@ -33,6 +33,7 @@ TRAITS = (*MESSAGE_TRAITS, *DOCUMENT_TRAITS)
 # Labelled sentences, and the probes fitted on them for the shipped model.
 FOLDER = Path(__file__).with_name("traits")
 SHIPPED = FOLDER / f"{SHIPPED_MODEL}.npz"
+_EXAMPLES = "examples"  # the array with the hash of the sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +143,10 @@ def forget_probes(provider: str, model: str) -> None:
     _probes.pop((provider, model), None)
 
 
-def save_shipped(probes: Probes) -> None:
-    """Replace the probes in the package."""
+def save_shipped(probes: Probes, examples: str) -> None:
+    """Replace the probes in the package, which were fitted on the sentences with this hash."""
     arrays = {f"{trait}.{name}": array for trait, probe in probes.items() for name, array in _arrays(probe).items()}
+    arrays[_EXAMPLES] = np.array(examples)
     np.savez_compressed(SHIPPED, **arrays)
 
 
@@ -152,10 +154,16 @@ def load_shipped() -> Probes:
     """Return the probes in the package."""
     arrays: dict[str, dict[str, Any]] = {}
     with np.load(SHIPPED) as file:
-        for key in file.files:
+        for key in set(file.files) - {_EXAMPLES}:
             trait, name = key.split(".")
             arrays.setdefault(trait, {})[name] = file[key]
     return {trait: _build(found) for trait, found in arrays.items()}
+
+
+def shipped_examples() -> str:
+    """Return the hash of the sentences on which the probes in the package were fitted."""
+    with np.load(SHIPPED) as file:
+        return str(file[_EXAMPLES])
 
 
 def to_bytes(probe: Probe) -> bytes:

@@ -6,7 +6,7 @@ The stages are candidates, fusion, dates and recency, gate, diversity, reranking
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,12 +16,13 @@ from memory.retrieval import rerank
 from memory.retrieval.candidates import Candidate, CandidatePool, gather_candidates
 from memory.retrieval.dates import DateRange, boost_date_range, parse_date_range
 from memory.retrieval.diversity import deduplicate, mmr, spread
-from memory.retrieval.duplicates import find_copies, without_near_duplicates
+from memory.retrieval.duplicates import find_copies, repeated_texts, without_near_duplicates
 from memory.retrieval.exchange_views import load_views
 from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
-from memory.retrieval.gate import relevance_filter, repeats_question, without_tail
+from memory.retrieval.gate import relevance_filter, without_tail
 from memory.retrieval.levels import shipped_level
+from memory.retrieval.repetition import repeats
 from memory.retrieval.statement_hits import with_statements
 from memory.retrieval.subjects import related_messages
 from memory.retrieval.text_vectors import load_text_vectors
@@ -107,24 +108,27 @@ def _sort_by_score(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda c: (-c.score, -c.timestamp.timestamp(), c.id))
 
 
-def _diversify(ranked: _RankedPool, limit: int) -> list[Candidate]:
-    """Return the first `limit` candidates, without near-duplicates unless the query keeps them."""
+def _diversify(ranked: _RankedPool, limit: int, copies: Mapping[str, str]) -> list[Candidate]:
+    """Return the first `limit` candidates, without near-duplicates unless the query keeps them, and with few `copies`."""
     query = ranked.pool.query
     if query.keep_duplicates:
         return ranked.order[:limit]
     if not query.limits_sources:
         return deduplicate(ranked.order, limit)
-    return spread(
-        ranked.order, limit, passes=lambda candidate: not ranked.is_below(candidate), copies=_find_copies(ranked)
-    )
+    return spread(ranked.order, limit, passes=lambda candidate: not ranked.is_below(candidate), copies=copies)
 
 
 def _find_copies(ranked: _RankedPool) -> dict[str, str]:
-    """Return which candidates are copies of others, if those that repeat the question could take more than their share."""
-    repeating = [c for c in ranked.order if repeats_question(c) and not ranked.is_below(c)]
-    if len({candidate.owner_id for candidate in repeating}) < 2 or ranked.pool.is_lexical_only:
+    """Return which candidates are copies of others, if several people have repetitions of the question among the best."""
+    query = ranked.pool.query
+    if query.keep_duplicates or not query.limits_sources or ranked.pool.is_lexical_only:
         return {}
-    level = shipped_level(ranked.pool.query.generation.model)
+    is_repetition = repeats(query.text)
+    passing = [candidate for candidate in ranked.order if not ranked.is_below(candidate)]
+    if len({c.owner_id for c in passing[: 3 * query.limit] if is_repetition(c.terms)}) < 2:
+        return {}
+    level = shipped_level(query.generation.model)
+    repeating = [candidate for candidate in passing if is_repetition(candidate.terms)]
     return find_copies(repeating, load_text_vectors(repeating, ranked.pool), level)
 
 
@@ -160,13 +164,14 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
     """Load the texts of the best candidates and explain each hit."""
     query = ranked.pool.query
     limit = 3 * query.limit if rerank.is_configured() else query.limit
-    order = _diversify(ranked, limit)
+    copies = _find_copies(ranked)
+    order = _diversify(ranked, limit, copies)
     related: dict[str, frozenset[uuid.UUID]] = {}
     if query.limits_sources:
         order, related = _compare(ranked, order)
         # A broad question needs many excerpts, which are less similar to it than one answer.
         if ranked.is_fused and not ranked.pool.is_lexical_only and not _is_broad(query):
-            ranked.is_below = without_tail(order, related, ranked.is_below)
+            ranked.is_below = without_tail(order, related, ranked.is_below, repeated=repeated_texts(copies))
     views = load_views(uuid.UUID(candidate.id) for candidate in order)
     results = []
     for candidate in order:

@@ -94,23 +94,29 @@ def load_examples(trait: str, folder: Path = FOLDER) -> Examples:
     return Examples(texts, languages, labels)
 
 
-def fit_probes(embedder: Embedder) -> Probes:
-    """Return the probes of this model. Raises EmbeddingError."""
-    examples = {trait: load_examples(trait) for trait in TRAITS}
-    # Instructions are rare, so the sentences of all other traits are examples without it.
-    known = set(examples[STANDING_INSTRUCTION].texts)
-    others = dict.fromkeys(t for trait in MESSAGE_TRAITS for t in examples[trait].texts if t not in known)
-    labels = {trait: list(rows.labels) for trait, rows in examples.items()}
-    texts = {trait: list(rows.texts) for trait, rows in examples.items()}
-    texts[STANDING_INSTRUCTION] += others
-    labels[STANDING_INSTRUCTION] += [0] * len(others)
+def fit_probes(embedder: Embedder, traits: Sequence[str] = TRAITS) -> Probes:
+    """Return the probes of this model for these traits. Raises EmbeddingError."""
+    examples = {trait: _examples_for_fitting(trait) for trait in traits}
     probes: dict[str, Probe] = {}
-    for traits, embed in ((MESSAGE_TRAITS, embedder.embed_queries), (DOCUMENT_TRAITS, embedder.embed_documents)):
-        distinct = list(dict.fromkeys(text for trait in traits for text in texts[trait]))
-        vectors = dict(zip(distinct, embed(distinct), strict=True))
-        for trait in traits:
-            probes[trait] = _fit(trait, np.stack([vectors[text] for text in texts[trait]]), labels[trait])
+    for kind, embed in ((MESSAGE_TRAITS, embedder.embed_queries), (DOCUMENT_TRAITS, embedder.embed_documents)):
+        of_kind = {trait: rows for trait, rows in examples.items() if trait in kind}
+        distinct = list(dict.fromkeys(text for rows in of_kind.values() for text in rows.texts))
+        vectors = dict(zip(distinct, embed(distinct), strict=True)) if distinct else {}
+        for trait, rows in of_kind.items():
+            probes[trait] = _fit(trait, np.stack([vectors[text] for text in rows.texts]), rows.labels)
     return probes
+
+
+def _examples_for_fitting(trait: str) -> Examples:
+    rows = load_examples(trait)
+    if trait != STANDING_INSTRUCTION:
+        return rows
+    # Instructions are rare, so the sentences of all other traits are examples without it.
+    known, others = set(rows.texts), dict[str, str]()
+    for other in map(load_examples, MESSAGE_TRAITS):
+        pairs = zip(other.texts, other.languages, strict=True)
+        others.update((text, language) for text, language in pairs if text not in known)
+    return Examples((*rows.texts, *others), (*rows.languages, *others.values()), (*rows.labels, *[0] * len(others)))
 
 
 def _fit(trait: str, vectors: Vectors, labels: Sequence[int]) -> Probe:
@@ -143,7 +149,7 @@ def _needs_probes(provider: str, model: str, dimension: int | None) -> bool:
     """Return True if probes are missing; of any length if the dimension (None) is not known yet."""
     if is_shipped(provider, model):
         return False
-    rows = ProbeRow.objects.filter(provider=provider, model=model, examples=_examples_hash())
+    rows = ProbeRow.objects.filter(provider=provider, model=model, examples=examples_hash())
     stored = [from_bytes(bytes(weights)) for weights in rows.values_list("weights", flat=True)]
     return sum(probe is not None and dimension in (None, probe.dimension) for probe in stored) < len(TRAITS)
 
@@ -154,12 +160,13 @@ def _store_probes(provider: str, model: str, probes: Probes) -> None:
             provider=provider,
             model=model,
             trait=trait,
-            defaults={"weights": to_bytes(probe), "examples": _examples_hash()},
+            defaults={"weights": to_bytes(probe), "examples": examples_hash()},
         )
     forget_probes(provider, model)
 
 
-def _examples_hash() -> str:
+def examples_hash() -> str:
+    """Return a hash of the labelled sentences and of the way in which probes are fitted on them."""
     content = _METHOD + b"".join((FOLDER / f"{trait}.yaml").read_bytes() for trait in TRAITS)
     return hashlib.sha256(content).hexdigest()
 
