@@ -25,7 +25,7 @@ from memory.embeddings import local
 from memory.errors import EmbeddingError, InvalidInputError
 from memory.index import indexing
 from memory.index.vectors import all_vector_ids
-from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Exchange, Job
+from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Event, Exchange, Job
 from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, process_documents, signed_in, upload
 
@@ -132,6 +132,23 @@ def test_no_chunk_is_found_before_all_chunks_are_indexed(memory, person, monkeyp
     memory.publish_ready_versions()
     assert stage(version) == "ready"
     assert found(memory, person, "buoy")
+
+
+def test_a_document_does_not_wait_until_conversations_pause(memory, person, monkeypatch):
+    upload(person, "notes.txt", "The buoy is green.")
+    memory.read_documents()
+    for number in range(10):
+        exchange(person, f"Message {number}", "")
+    embedded = []
+    embed = local.LocalEmbedder.embed_documents
+    monkeypatch.setattr(
+        local.LocalEmbedder, "embed_documents", lambda self, texts: embedded.append(texts) or embed(self, texts)
+    )
+    monkeypatch.setattr(indexing, "_LOCAL_BATCH_CHARS", 1)
+    memory.index_pending()
+
+    documents = [any("buoy" in text for text in batch) for batch in embedded]
+    assert documents == [False] * 7 + [True] + [False] * 3
 
 
 def test_an_identical_upload_changes_nothing(memory, person):
@@ -333,6 +350,7 @@ def test_chunks_that_cannot_be_embedded_fail_the_version_and_a_retry_resumes_wit
     memory.index_pending()
     memory.publish_ready_versions()
     assert stage(version) == "failed"
+    assert list(Event.objects.values_list("kind", flat=True)) == ["document.added", "document.failed"]
 
     monkeypatch.undo()
     publishing.retry_document(version)

@@ -129,6 +129,11 @@ def forget_document(person: Any) -> None:
     process_documents()
 
 
+def fail_extraction(person: Any) -> object:
+    upload(person, "broken.pdf", b"%PDF-1.7 and then nothing")
+    return memory_api.read_documents()
+
+
 def forget_version(person: Any) -> object:
     first = document(person, "key.txt", TEXT)
     memory_api.forget_version(upload(person, "key.txt", TEXT + " It is red.").version, by=person.id)
@@ -157,6 +162,7 @@ def forget_version(person: Any) -> object:
         (lambda person: document(person, "key.txt", TEXT), "document.added document.published"),
         (move_document, "document.added document.published document.moved_out document.moved_in"),
         (forget_document, "document.added document.published document.forgotten"),
+        (fail_extraction, "document.added document.failed"),
         (forget_version, "document.added document.published document.changed document.changed document.forgotten"),
     ],
 )

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -21,8 +21,9 @@ from memory.documents import extraction
 from memory.documents.chunks import write_chunks
 from memory.documents.extraction import ExtractedText, ExtractionCancelledError, ExtractionLimits
 from memory.errors import ExtractionError
+from memory.events import record_events
 from memory.jobs import Lease, LeaseLostError
-from memory.models import DocumentVersion
+from memory.models import Document, DocumentVersion, Event
 from memory.utils.fairness import Turns
 from memory.utils.formatting import error_text
 
@@ -117,7 +118,9 @@ class _ExtractionRun:
         except ExtractionError as error:
             reason = error_text(error)
             log.info("a document could not be read: %s", reason)
-            self._lease.fail(reason, stage=Stage.FAILED)
+            with transaction.atomic():
+                self._lease.fail(reason, stage=Stage.FAILED)
+                record_events(Event.Kind.DOCUMENT_FAILED, Document.objects.filter(pk=self._version.document_id))
             return False
         self._lease.finish(stage=Stage.EMBEDDING)
         jobs.wake_worker_on_commit("index_pending")

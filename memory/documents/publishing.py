@@ -29,8 +29,7 @@ def publish_ready_versions(versions: QuerySet[DocumentVersion] | None = None) ->
         embeddings = version_embedding_jobs(version)
         failed = embeddings.filter(state=Job.State.FAILED).first()
         if failed is not None:
-            row = DocumentVersion.objects.filter(pk=version.pk, stage=Stage.EMBEDDING)
-            row.update(stage=Stage.FAILED, state=Job.State.FAILED, error=failed.error)
+            _fail(version, failed.error)
             changed.append(version.document_id)
         elif not embeddings.exclude(state=Job.State.DONE).exists() and _publish(version):
             changed.append(version.document_id)
@@ -42,6 +41,13 @@ def version_embedding_jobs(version: DocumentVersion) -> QuerySet[EmbeddingJob]:
     return EmbeddingJob.objects.filter(
         exchange__chunks__version=version, exchange__forgotten_at=None, generation=generations.active_generation()
     )
+
+
+@transaction.atomic
+def _fail(version: DocumentVersion, error: str) -> None:
+    row = DocumentVersion.objects.filter(pk=version.pk, stage=Stage.EMBEDDING)
+    if row.update(stage=Stage.FAILED, state=Job.State.FAILED, error=error):
+        record_events(Event.Kind.DOCUMENT_FAILED, Document.objects.filter(pk=version.document_id))
 
 
 @transaction.atomic

@@ -28,6 +28,7 @@ class Event(models.Model):
         DOCUMENT_ADDED = "document.added"
         DOCUMENT_CHANGED = "document.changed"
         DOCUMENT_PUBLISHED = "document.published"
+        DOCUMENT_FAILED = "document.failed"
         DOCUMENT_MOVED_OUT = "document.moved_out"
         DOCUMENT_MOVED_IN = "document.moved_in"
         DOCUMENT_FORGOTTEN = "document.forgotten"

@@ -36,7 +36,7 @@ from memory.retrieval.search import search
 from memory.spaces import access
 from memory.spaces.access import SpaceIds, audience_text
 from memory.text import clean_text, excerpt
-from memory.utils.formatting import LEXICAL_ONLY_NOTE, format_datetime, format_number
+from memory.utils.formatting import format_datetime, format_number
 from memory.views.document_rows import document_row, state_text, summary
 from memory.views.documents import changeable, state_for, upload_limits
 from memory.views.forms import format_metadata, parse_metadata, parse_space, space_choices
@@ -200,7 +200,7 @@ def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object
         for hit in results.results
         if hit.exchange.location and not hit.is_below_gate
     ]
-    return {"hits": rows, "search_note": LEXICAL_ONLY_NOTE if results.is_lexical_only else ""}
+    return {"hits": rows, "search_note": results.note_text}
 
 
 def _confirmation(found: Document, version: DocumentVersion | None) -> dict[str, object]:

@@ -30,8 +30,10 @@ from memory.documents.queries import (
 from memory.documents.uploads import normalise_name, upload_document
 from memory.embeddings import remote_host
 from memory.errors import CatoError, InvalidInputError, NotFoundError
+from memory.index.embedding_policy import embedding_policy_of
 from memory.models import Document, DocumentVersion
 from memory.spaces import access
+from memory.spaces.data_policy import DataPolicy
 from memory.text import parse_uuid
 from memory.views.document_rows import DocumentRow, UploadChip, document_row
 from memory.views.forms import listed_space, parse_space, space_choices
@@ -108,6 +110,7 @@ def changeable(request: PageRequest, document_id: uuid.UUID) -> Document:
 
 def _list_context(request: PageRequest) -> dict[str, object]:
     space = listed_space(request)
+    conf = settings.CATO.vector_store
     spaces = access.readable_space_ids(request.user.pk) if space is None else frozenset({space.pk})
     rows = active_documents(spaces).select_related("space", "owner").order_by("-created_at")
     page = Paginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
@@ -119,7 +122,8 @@ def _list_context(request: PageRequest) -> dict[str, object]:
         "places": space_choices(request.user.pk),
         "space": space,
         "chosen": request.GET.get("space", ""),
-        "embedding_host": remote_host(settings.CATO.vector_store),
+        "embedding_host": remote_host(conf),
+        "has_embedding_policy": embedding_policy_of(conf.embedding_provider).kind != DataPolicy.ALL,
     }
 
 
