@@ -383,7 +383,8 @@ PICTURE_FILES = {
 
 def test_the_pictures_of_chatgpt_messages_are_attached(person):
     report = import_conversations(chatgpt_export(*PICTURES, **PICTURE_FILES), person_id=person.id)
-    assert turns_of("About gpt") == [("What is this?\n\n[boat.png]", "A boat.")]
+    assert turns_of("About gpt") == [("What is this?", "A boat.")]
+    assert Exchange.objects.get().user_message == "What is this?"
     assert pictures_of("What is this?") == [("boat.png", "image/png"), ("file_0b-sanitized.png", "image/png")]
     (row, _other) = Attachment.objects.order_by("name")
     assert (row.file.read(), row.owner_id, row.thread_id) == (PNG, person.id, Thread.objects.get().id)
@@ -396,8 +397,33 @@ def test_the_pictures_of_chatgpt_messages_are_attached(person):
 def test_pictures_that_were_missing_before_are_added(person):
     report = import_json(person, [chatgpt_conversation(*PICTURES)])
     assert (report.left_out["images and files"], pictures_of("What is this?")) == (2, [])
+    assert Exchange.objects.get().user_message == "What is this?\n\n[boat.png]", "names what is missing"
     import_conversations(chatgpt_export(*PICTURES, **PICTURE_FILES), person_id=person.id)
     assert len(pictures_of("What is this?")) == 2
+    assert (turns_of("About gpt"), Exchange.objects.get().user_message) == (
+        [("What is this?", "A boat.")],
+        "What is this?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("What is this?", "What is this?\n\n[lost.png]\n[deed.pdf]"), ("", "[lost.png]\n[deed.pdf]")]
+)
+def test_a_message_names_only_the_files_that_are_missing(person, text, message):
+    pointers = ("file-service://file-A1", "file-service://file-L0")
+    asked = picture_message(*pointers, text=text, A1="boat.png", L0="lost.png", D1="deed.pdf")
+    import_conversations(
+        chatgpt_export(("q1", "", asked), ("a1", "q1", "A boat."), **PICTURE_FILES), person_id=person.id
+    )
+    assert turns_of("About gpt") == [(message, "A boat.")]
+
+
+def test_a_message_of_a_picture_alone_has_its_name(person):
+    asked = picture_message("file-service://file-A1", text="", A1="boat.png")
+    import_conversations(
+        chatgpt_export(("q1", "", asked), ("a1", "q1", "A boat."), **PICTURE_FILES), person_id=person.id
+    )
+    assert turns_of("About gpt") == [("[boat.png]", "A boat.")]
 
 
 def test_pictures_of_answers_and_missing_damaged_or_large_ones_are_left_out(person, settings):

@@ -336,6 +336,18 @@ def test_a_member_who_does_not_manage_a_project_does_not_fill_it(person):
     assert projects()["buoys"] == []
 
 
+def test_a_channel_whose_thread_is_elsewhere_gets_no_project(person):
+    import_conversations(two_channels("The kettle leaks"), person_id=person.id)
+
+    more = two_channels("The kettle leaks", "It is repaired")
+    report = import_conversations(more, person_id=person.id, has_channel_projects=True)
+
+    assert projects() == {}
+    assert [title for title, _why in report.skipped] == ["#buoys", "#Kitchen"]
+    assert "Move the thread to one first." in report.skipped[0][1]
+    assert not Exchange.objects.filter(user_message__contains="It is repaired").exists()
+
+
 def test_conversations_with_a_model_stay_personal(person):
     said_at = "2024-05-03T10:00:00Z"
     messages = [

@@ -15,7 +15,7 @@ from django.db import transaction
 from chat.attachments import add_attachments, store_image
 from chat.imports.formats.conversation import Picture
 from chat.imports.formats.sources import ExportFiles
-from chat.imports.turns import DatedPair
+from chat.imports.turns import DatedPair, store_exchanges
 from chat.models import Attachment, Turn
 from memory.api import CatoError, Space
 
@@ -38,20 +38,21 @@ class PictureImport:
     def add(self, pairs: Sequence[DatedPair]) -> int:
         """Attach what the turns of these pairs lack; return how many more pictures are attached, new or not.
 
-        Nothing is added to a thread that was moved to another space, because others can read it.
+        Messages no longer name what is attached. Nothing is added to a thread that was moved to another space, because
+        others can read it.
         """
         with_pictures = {item.id: item.pair.pictures for item in pairs if item.pair.pictures}
         if not with_pictures:
             return 0
         before = len(self.attached)
-        turns = Turn.objects.filter(id__in=with_pictures, thread__space=self.space).prefetch_related("attachments")
-        for turn in turns:
+        turns = Turn.objects.filter(id__in=with_pictures, thread__space=self.space)
+        for turn in turns.select_related("thread__space", "session").prefetch_related("attachments"):
             self._attach(turn, with_pictures[turn.id])
         return len(self.attached) - before
 
     def _attach(self, turn: Turn, pictures: Sequence[Picture]) -> None:
         rows = {row.id: row for row in turn.attachments.all()}
-        is_new = False
+        added = []
         with transaction.atomic():
             for picture in pictures:
                 # All versions of a message share the file, as they do when an answer is generated again.
@@ -60,11 +61,13 @@ class PictureImport:
                     row = Attachment.objects.filter(id=id).first() or self._store(id, picture, turn)
                     if row is None:
                         continue
-                    rows[id], is_new = row, True
+                    rows[id] = row
+                    added.append(picture)
                 if id in rows:
                     self.attached.add(id)
-            if is_new:
+            if added:
                 add_attachments(turn, list(rows.values()))
+                _remove_names(turn, added)
 
     def _store(self, id: uuid.UUID, picture: Picture, turn: Turn) -> Attachment | None:
         """Store a picture; None if it is missing, damaged, too large or not a picture."""
@@ -85,3 +88,19 @@ class PictureImport:
             found = ((_ID.match(PurePosixPath(path).name), path) for path in sorted(self.files.names(), reverse=True))
             self.paths = {match[0]: path for match, path in found if match}
         return self.paths.get(id)
+
+
+def _remove_names(turn: Turn, pictures: Sequence[Picture]) -> None:
+    """Remove the lines that name these pictures from the end of the message, unless it has no other text."""
+    lines = turn.message.splitlines()[::-1]
+    for picture in pictures:
+        if (line := f"[{picture.name}]") in lines:
+            lines.remove(line)
+    message = "\n".join(lines[::-1]).strip()
+    if message in ("", turn.message):
+        return
+    turn.message = message
+    turn.revision += 1
+    turn.save(update_fields=["message", "revision"])
+    if turn.exchange_id is not None:
+        store_exchanges(turn.thread, turn.session, [turn])

@@ -82,7 +82,9 @@ class StatementImport:
         except ValidationError as error:
             raise InvalidInputError(_("It is not a statement.")) from error
         written_at = max((exchange.timestamp for exchange in exchanges), default=timezone.now())
-        checked = check_reply(Reply([draft], []), read_sources(exchanges), [], [], written_at=written_at)
+        checked = check_reply(
+            Reply([draft], []), read_sources(exchanges), [], [], space=self.space, written_at=written_at
+        )
         if not checked.statements:
             raise InvalidInputError(_("Its sources do not say it."))
         new = checked.statements[0].new

@@ -74,11 +74,11 @@ def save_batch(
     active = [turn for turn in (*changed, *written) if turn.is_on_active_branch]
     if conversation.is_transcript:
         # Its parts are no context of each other, so their exchanges are in no session.
-        _store_exchanges(thread, None, active)
+        store_exchanges(thread, None, active)
     else:
-        _store_exchanges(thread, session, _answered(active))
+        store_exchanges(thread, session, _answered(active))
     versions = [turn for turn in written if not turn.is_on_active_branch]
-    _store_exchanges(thread, session, _answered(versions))
+    store_exchanges(thread, session, _answered(versions))
     memory.deactivate((turn.exchange_id for turn in versions), are_citable=True)
     return len(changed) + len(written)
 
@@ -190,7 +190,7 @@ def _answered(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.answer.strip()]
 
 
-def _store_exchanges(thread: Thread, session: ThreadSession | None, turns: Sequence[Turn]) -> None:
+def store_exchanges(thread: Thread, session: ThreadSession | None, turns: Sequence[Turn]) -> None:
     """Store or update the exchanges of these turns, if the thread is saved to memory."""
     if not turns or not _is_remembered(thread):
         return

@@ -106,7 +106,7 @@ class ImportRun:
         try:
             space = memory.get_space(self._row.owner_id, self._row.space_id)
         except NotFoundError as error:
-            raise InvalidInputError(_("You are not a member of this project any more.")) from error
+            raise InvalidInputError(_("You are not a member of this space any more.")) from error
         memory.ensure_open(space)
         return space
 

@@ -43,7 +43,7 @@ def extract(space: Space, exchange_ids: Collection[uuid.UUID], *, ask: Ask, hold
     if new:
         topics = memory.topics_of(space.pk)
         answer = _ask_for_reply(build_messages(new, known, topics), ask)
-        reply = check_reply(answer, new, known, topics, written_at=timezone.now())
+        reply = check_reply(answer, new, known, topics, space=space, written_at=timezone.now())
         checked = CheckedReply(reply.statements, [*repeated, *reply.repeated])
     return _store(space, sources, known, checked, hold)
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from chat.knowledge.prompt import Source, letter_of
 from memory import api as memory
-from memory.api import MAX_STATEMENT_LENGTH, NewStatement, NewSupport, SourceText, Statement
+from memory.api import MAX_STATEMENT_LENGTH, NewStatement, NewSupport, SourceText, Space, Statement
 
 _FENCE = re.compile(r"\A\s*```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _MAX_STATEMENTS = 40
@@ -98,7 +98,13 @@ def parse_reply(text: str) -> Reply:
 
 
 def check_reply(
-    reply: Reply, sources: Sequence[Source], known: Sequence[Statement], topics: Sequence[str], *, written_at: datetime
+    reply: Reply,
+    sources: Sequence[Source],
+    known: Sequence[Statement],
+    topics: Sequence[str],
+    *,
+    space: Space,
+    written_at: datetime,
 ) -> CheckedReply:
     """Leave out what the sources do not support, and what tells an assistant what to do. Raises EmbeddingError."""
     check = _Check(sources, known, topics, written_at)
@@ -113,7 +119,7 @@ def check_reply(
             repeated += [(known_by_text[text], support) for support in item.new.supports]
         else:
             new.setdefault(text, item)
-    are_instructions = memory.are_instructions([item.new.text for item in new.values()])
+    are_instructions = memory.are_instructions([item.new.text for item in new.values()], space=space)
     return CheckedReply(
         [item for item, is_one in zip(new.values(), are_instructions, strict=True) if not is_one], repeated
     )

@@ -23,14 +23,14 @@ from chat.knowledge.reply import UnusableReplyError
 from chat.llm import client, failures
 from chat.llm import endpoint as endpoints
 from chat.llm.client import Message
-from chat.llm.data_policy import may_receive, refusal_text
+from chat.llm.policy_texts import refusal_text
 from chat.llm.structured import Completion, complete_json
 from chat.llm.usage_counts import UsageMeter
 from chat.models import Turn
 from chat.usage.counting import Purpose, count_usage
 from chat.usage.limits import is_limit_reached, next_reset
 from memory import api as memory
-from memory.api import CatoError, Exchange, Lease, LeaseLostError, SpaceKnowledge, jobs
+from memory.api import CatoError, Exchange, Lease, LeaseLostError, SpaceKnowledge, jobs, may_receive
 
 log = logging.getLogger(__name__)
 
@@ -132,9 +132,13 @@ class ExtractionRun:
         return max(unread, self._knowledge.backlog) if unread else 0
 
     def _extract_clusters(self) -> datetime:
-        """Extract one batch of clusters; return when the space is to be looked at again."""
+        """Extract one batch of clusters; return when the space is to be looked at again.
+
+        Raises EmbeddingError if the embedding model, which checks the statements, may not receive the space's text.
+        """
         if (later := self._later()) is not None:
             return later
+        memory.ensure_embeddable(self._knowledge.space)
         batch = memory.next_batch(self._knowledge.space_id)
         memory.mark_as_read(self._knowledge.space, batch.uninformative)
         if self._knowledge.failures:

@@ -240,7 +240,8 @@ def _state_texts(statement: Statement, sources: int, conflicts: int, *, is_uncon
 
 
 def _source(number: int, support: Support, exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> SourceRow:
-    place = titles.get(exchange.thread_id, "") if exchange.thread_id else ""
+    # Titles stand within sentences.
+    place = titles.get(exchange.thread_id, "").removesuffix(".") if exchange.thread_id else ""
     attribution = _("Said by %(name)s") % {"name": exchange.owner_name}
     if exchange.location:
         attribution, place = _("From a document"), exchange.source_file

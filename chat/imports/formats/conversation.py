@@ -115,9 +115,9 @@ class Notes:
 
         One without text is counted instead, and the index is that of its parent.
 
-        `media` is the number of images and files without text. They are counted, `pictures` too until their files are
-        found in the export, and the message says their `names`; a message that has nothing else is "[image or file]" if
-        they have none.
+        `media` is the number of images and files without text. They are counted and the message says their `names`,
+        those of `pictures` until their files are found in the export; a message that has nothing else is
+        "[image or file]" if they have none.
         """
         text = text.strip()
         self.left_out[MEDIA] += media
