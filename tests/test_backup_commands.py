@@ -20,7 +20,7 @@ import pytest
 from tests import server
 from tests.backups import members, rows_by_id, rows_of
 from tests.server import wait_for
-from tests.topology import TOPOLOGY, clean_environment
+from tests.topology import TOPOLOGY, clean_environment, free_port
 
 RUNS = "Cato is running. Stop its web processes, then restore; a killed process counts for another half minute.\n"
 QUERIES = ("Where is the key?", "greenhouse", "what hangs in the kitchen", "zarquon")
@@ -84,19 +84,30 @@ def hits(person: server.Client, query: str) -> list[str]:
     return re.findall(r'<li class="search-hit">.*?</li>', page, re.DOTALL)
 
 
-def test_a_backup_under_load_is_a_consistent_snapshot(cato, alice, tmp_path):
-    path, thread_ids, is_over = tmp_path / "cato.tar.gz", [], threading.Event()
+@contextmanager
+def talking(person: server.Client) -> Iterator[list[str]]:
+    """Let this person start threads while the block runs; yield the ids of those that are acknowledged."""
+    thread_ids: list[str] = []
+    is_over = threading.Event()
 
     def talk() -> None:
         while not is_over.is_set():
-            thread_ids.append(alice.send_message(f"This is sentence number {len(thread_ids)}."))
+            thread_ids.append(person.send_message(f"This is sentence number {len(thread_ids)}."))
 
     talker = threading.Thread(target=talk)
     talker.start()
-    wait_for(lambda: thread_ids, "the first sentence")
-    output = manage(cato.environment, "backup", str(path))
-    is_over.set()
-    talker.join()
+    try:
+        wait_for(lambda: thread_ids, "the first sentence")
+        yield thread_ids
+    finally:
+        is_over.set()
+        talker.join()
+
+
+def test_a_backup_under_load_is_a_consistent_snapshot(cato, alice, tmp_path):
+    path = tmp_path / "cato.tar.gz"
+    with talking(alice) as thread_ids:
+        output = manage(cato.environment, "backup", str(path))
 
     assert output.startswith("Wrote ")
     assert path.stat().st_mode & 0o777 == 0o600
@@ -149,6 +160,13 @@ def test_restoring_is_refused_while_web_processes_run(cato, tmp_path):
     path = tmp_path / "backup.tar.gz"
     manage(cato.environment, "backup", str(path))
     assert manage(elsewhere, "restore", "--index-later", str(path)) == RUNS
+
+
+def test_restoring_is_refused_while_redis_cannot_say_whether_web_processes_run(tmp_path):
+    environment = clean_environment() | {"CATO_DATA_DIR": str(tmp_path), "CATO_CONFIG_FILE": ""}
+    environment["REDIS_URL"] = f"redis://127.0.0.1:{free_port()}"
+    refused = manage(environment, "restore", "--index-later", str(tmp_path / "backup.tar.gz"))
+    assert refused == "Redis does not answer, so web processes could be running. Start it, then restore.\n"
 
 
 def without_revision(data: bytes, table: str) -> dict[object, dict[str, object]]:

@@ -14,6 +14,9 @@ def test_killing_processes_neither_loses_nor_doubles_acknowledged_messages(tmp_p
 
     assert report.violations == []
     assert sum(report.kills.values()) == kills
-    assert sum(message.is_acknowledged for message in report.messages) == len(report.messages) > 10
+    assert sum(message.is_acknowledged for message in report.posts.messages) == len(report.posts.messages) > 10
     assert report.vectors > 10
     assert {"note", "document", "import", "deleted"} <= set(report.actions)
+    assert {"decision", "document", "moved"} <= set(report.team_actions)
+    assert report.statements > 0
+    assert report.reindexing

@@ -26,8 +26,8 @@ from memory.lexical.indexing import index_terms
 from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, LexicalEntry
 from memory.spaces import access
 from tests import server
-from tests.factories import AdministratorFactory, exchange
-from tests.topology import IS_LONG, TOPOLOGY
+from tests.factories import AdministratorFactory, exchange, group
+from tests.topology import IS_LONG, TOPOLOGY, only_long
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -177,16 +177,30 @@ def test_reconcile_ignores_exchanges_that_are_just_being_embedded(memory, person
 def test_reconcile_misses_nothing_in_a_collection_rebuilt_meanwhile(
     memory, person, indexed_facts, monkeypatch, dry_run
 ):
-    real = store.existing_ids
+    real = store.stored_spaces
 
-    def after_rebuild(collection: str, ids: Any) -> set[str]:
-        monkeypatch.setattr(store, "existing_ids", real)
+    def after_rebuild(collection: str, ids: Any) -> dict[str, str]:
+        monkeypatch.setattr(store, "stored_spaces", real)
         assert purge.rebuild_collection(Collection.objects.get())
         return real(collection, ids)
 
-    monkeypatch.setattr(store, "existing_ids", after_rebuild)
+    monkeypatch.setattr(store, "stored_spaces", after_rebuild)
 
     assert reconcile.reconcile(dry_run=dry_run).queued == 0
+    assert is_idle()
+
+
+def test_reconcile_repairs_vectors_that_are_stored_with_a_former_space(memory, person, indexed_facts):
+    """An older copy of the index has an exchange as it was before it was moved within its collection."""
+    crew, moved = group("Crew", person), indexed_facts[0]
+    exchange(person, "The crew has this collection, too.", space=crew)
+    memory.index_pending()
+    Exchange.objects.filter(pk=moved.pk).update(space=crew)
+
+    assert reconcile.reconcile().queued == 1
+    memory.index_pending()
+    stored = store.stored_spaces(Collection.objects.get().name, vectors.vector_ids(moved.id, 1, 1))
+    assert list(stored.values()) == [str(crew.id)]
     assert is_idle()
 
 
@@ -440,7 +454,7 @@ def fill(limit):
         fresh + "(SELECT * FROM memory_embeddingjob LIMIT 1) AS one", count)
     ids = list(EmbeddingJob.objects.order_by("-pk").values_list("exchange_id", flat=True)[:count])
     store.upsert(collection.name, [f"{id}:whole:1" for id in ids], Model().embed_documents(["x"] * count),
-        [{"said": 1.0}] * count)
+        [{"said": 1.0, "space": str(space.pk)}] * count)
     return stored + count
 
 def run_all():
@@ -492,6 +506,7 @@ def empty_database(tmp_path):
         server._drop_database(database)
 
 
+@only_long
 def test_memory_use_does_not_grow_with_the_number_of_rows_or_vectors(chroma, empty_database):
     """Run all maintenance over many exchanges in a process that needs hardly more memory than for 1,000."""
     count, max_kb = (50_000, 30_000) if IS_LONG else (12_000, 15_000)

@@ -19,8 +19,8 @@ import pytest
 
 from cato_web.backups import legacy, rows
 from cato_web.backups.restoring import restore
-from memory.api import LEXICAL_ONLY_NOTE
 from memory.embeddings import multilingual_e5
+from memory.retrieval.search import LEXICAL_ONLY, SearchResults
 from tests import server
 from tests.backups import members, rows_of, wipe_installation
 from tests.factories import PNG
@@ -113,7 +113,7 @@ def hits(person: server.Client, query: str) -> list[str]:
 
     def complete_page() -> str | None:
         page = person.search_page(query)
-        return None if str(LEXICAL_ONLY_NOTE) in page else page
+        return None if SearchResults(note=LEXICAL_ONLY).note_text in page else page
 
     page: str = server.wait_for(complete_page, "the vector store to answer")
     return page.split('class="search-hit')[1:]

@@ -21,7 +21,7 @@ import pytest
 import redis
 
 from cato_web.supervisor.process import ChildProcess
-from tests.topology import clean_environment, free_port
+from tests.topology import clean_environment, free_port, only_long
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -131,6 +131,7 @@ def test_only_its_user_can_reach_the_started_servers(tmp_path: Path) -> None:
         assert {address.ip for address in open_socket} == {"127.0.0.1"}
 
 
+@only_long
 def test_server_output_is_hidden_unless_the_server_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with serve(tmp_path) as running:
         _all_up(running)
@@ -144,6 +145,7 @@ def test_server_output_is_hidden_unless_the_server_fails(tmp_path: Path, capfd: 
     assert capfd.readouterr().err == "chroma ended (exit code 1); starting it again in 0.2 s\nthe disk is full\n"
 
 
+@only_long
 def test_a_configured_server_is_not_started(tmp_path: Path) -> None:
     with serve(tmp_path, "--no-vector-store", REDIS_URL="redis://127.0.0.1:1/0") as running:
         _wait(lambda: "worker" in running.children)

@@ -24,7 +24,7 @@ from memory.models import Collection, EmbeddingJob, Exchange, Job, Placement, Sp
 from memory.spaces import access, groups
 from tests.crashes import crashes_at
 from tests.factories import PersonFactory, exchange, group
-from tests.topology import IS_LONG
+from tests.topology import IS_LONG, only_long
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -643,6 +643,7 @@ def test_a_group_whose_exchanges_were_moved_away_can_be_removed(memory):
     assert_consistent()
 
 
+@only_long
 def test_an_earlier_version_s_collections_become_dedicated(memory, limits):
     """The migration keeps the vectors where they are."""
     alice = PersonFactory()

@@ -27,6 +27,7 @@ from cato_web.config import loader as configuration
 from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import cleanup_marker
 from cato_web.supervisor.data_dir_lock import data_dir_lock
+from cato_web.supervisor.lock_watch import LockWatch
 from cato_web.supervisor.plan import ServerPlan, StartupError, build_plan
 from cato_web.supervisor.process import ChildProcess, accepts_connections, log_line
 from cato_web.supervisor.server_info import FILE_NAME, local_address, write_server_info
@@ -84,6 +85,7 @@ class Supervisor:
     def __init__(self, config: Config, plan: ServerPlan) -> None:
         self._config, self._plan = config, plan
         self._cleanup_after = 0.0
+        self._lock_watch = LockWatch(plan.chroma, config.vector_store.path) if plan.chroma else None
         # Signals arrive as bytes on a socket, so that they interrupt nothing.
         self._signal_receiver, self._signal_sender = socket.socketpair()
         for end in (self._signal_receiver, self._signal_sender):
@@ -102,6 +104,8 @@ class Supervisor:
             while True:
                 _restart_exited(self._plan.children)
                 self._clean_up_if_requested()
+                if self._lock_watch is not None:
+                    self._lock_watch.check()
                 restart_in = [child.restart_in for child in self._plan.children if child.restart_in is not None]
                 self._sleep_until_signal(min([*restart_in, CLEANUP_CHECK_INTERVAL]))
         except _ShutdownError:

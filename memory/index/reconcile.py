@@ -110,24 +110,31 @@ def queue_unindexed(*, dry_run: bool = False) -> int:
 def queue_missing_vectors(
     collection: Collection, *, spare: str | None = None, dry_run: bool = False, progress: ProgressCallback = no_progress
 ) -> int:
-    """Queue exchanges whose vectors are missing from the index or outdated; return their number.
+    """Queue exchanges whose vectors are missing, outdated, or stored with another space; return their number.
 
-    Vectors that the collection `spare` still has are copied from it instead.
+    Vectors that the collection `spare` still has are copied from it instead. Exchanges that the embedding model may not
+    receive have none.
     """
     queued = 0
-    rows = EmbeddingJob.objects.filter(collection=collection, state=Job.State.DONE, exchange__forgotten_at=None)
+    rows = EmbeddingJob.objects.filter(
+        collection=collection, state=Job.State.DONE, exchange__forgotten_at=None, parts__gt=0
+    )
     columns = ("pk", "exchange_id", "version", "parts", "exchange__version", "exchange__space_id")
     placed = list_placed_spaces(collection)
     for page in iterate_by_pk(rows.values_list(*columns), _PAGE):
         expected = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
-        existing = _existing_ids(collection, [id for ids in expected.values() for id in ids])
+        spaces = _stored_spaces(collection, [id for ids in expected.values() for id in ids])
+        existing = set(spaces)
         if spare is not None:
             missing = [id for ids in expected.values() for id in ids if id not in existing]
             existing |= copy_vectors(spare, collection.name, missing)
         incomplete = [
             pk
             for pk, _, version, _, newest, space_id in page
-            if not expected[pk] or version != newest or space_id not in placed or not existing.issuperset(expected[pk])
+            if version != newest
+            or space_id not in placed
+            or not existing.issuperset(expected[pk])
+            or any(spaces.get(id, str(space_id)) != str(space_id) for id in expected[pk])
         ]
         if incomplete and not dry_run:
             jobs.requeue(EmbeddingJob.objects.filter(pk__in=incomplete, state=Job.State.DONE))
@@ -141,15 +148,15 @@ def list_placed_spaces(collection: Collection) -> set[uuid.UUID]:
     return set(collection.placements.filter(is_current=True).values_list("space_id", flat=True))
 
 
-def _existing_ids(collection: Collection, ids: list[str]) -> set[str]:
-    """Return the ids that the collection contains; repeat the query if a rebuild has replaced the collection."""
+def _stored_spaces(collection: Collection, ids: list[str]) -> dict[str, str]:
+    """Return the space that is stored with each id of the collection; repeat if a rebuild has replaced the collection."""
     while True:
         name = collection.name
-        existing = store.existing_ids(name, ids)
-        if not existing.issuperset(ids):
+        spaces = store.stored_spaces(name, ids)
+        if not spaces.keys() >= set(ids):
             collection.refresh_from_db(fields=["name"])
         if collection.name == name:
-            return existing
+            return spaces
 
 
 def copy_vectors(source: str, target: str, ids: list[str]) -> set[str]:

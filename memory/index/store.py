@@ -23,6 +23,7 @@ from memory.index.vectors import ScoredId
 from memory.utils.batching import batched
 
 if TYPE_CHECKING:
+    import httpx
     from chromadb.api import ClientAPI
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
     from chromadb.api.models.Collection import Collection
@@ -97,11 +98,17 @@ def _convert_error(error: Exception) -> VectorStoreUnavailableError | None:
 @map_chroma_errors
 def ping_vector_store() -> None:
     """Check that the server answers within 1 s. Raises VectorStoreUnavailableError and VectorStoreDisabledError."""
-    import httpx
-
     # A direct request: the client's timeout allows for a batch, which is too long for a page.
     url = settings.CATO.chroma_url or ""
-    httpx.get(f"{url.rstrip('/')}/api/v2/heartbeat", headers=_headers(), timeout=PING_TIMEOUT).raise_for_status()
+    _ping_client().get(f"{url.rstrip('/')}/api/v2/heartbeat", headers=_headers()).raise_for_status()
+
+
+@functools.cache
+def _ping_client() -> httpx.Client:
+    """Return a client that is kept, since a new one loads certificates, which takes longer than the request."""
+    import httpx
+
+    return httpx.Client(timeout=PING_TIMEOUT)
 
 
 @map_chroma_errors
@@ -189,6 +196,15 @@ def existing_ids(collection: str, ids: Iterable[str]) -> set[str]:
     for batch in batched(dict.fromkeys(ids), _MAX_IDS):
         existing |= _call(collection, partial(_existing, batch), missing=set())
     return existing
+
+
+@map_chroma_errors
+def stored_spaces(collection: str, ids: Iterable[str]) -> dict[str, str]:
+    """Return the space that is stored with each of `ids` that the collection contains, "" without one."""
+    spaces: dict[str, str] = {}
+    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
+        spaces |= _call(collection, partial(_stored_spaces, batch), missing=dict[str, str]())
+    return spaces
 
 
 @map_chroma_errors
@@ -310,6 +326,14 @@ def _delete(ids: list[str], collection: Collection) -> None:
 
 def _existing(ids: list[str], collection: Collection) -> set[str]:
     return set(collection.get(ids=ids, include=[])["ids"])
+
+
+def _stored_spaces(ids: list[str], collection: Collection) -> dict[str, str]:
+    rows = collection.get(ids=ids, include=["metadatas"])
+    return {
+        id: str((fields or {}).get("space", ""))
+        for id, fields in zip(rows["ids"], rows["metadatas"] or [], strict=True)
+    }
 
 
 def _touch(collection: Collection) -> bool:

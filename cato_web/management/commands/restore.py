@@ -16,7 +16,7 @@ from cato_web.backups.restoring import restore
 from cato_web.management.store_command import ProgressBars, StoreCommand, exclusive_data_dir
 from cato_web.supervisor.plan import StartupError
 from cato_web.supervisor.server_info import running_server_info
-from chat.realtime.hub import count_web_processes
+from chat.realtime.hub import count_web_processes, is_connected
 from memory import api as memory
 from memory.api import CatoError
 
@@ -35,8 +35,12 @@ class Command(StoreCommand):
         parser.add_argument("--index-later", action="store_true", help="let the workers build the index")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Refuse while Cato runs, and run without a vector store if none is needed."""
+        """Refuse while Cato runs or can be running, and run without a vector store if none is needed."""
         is_help = "--help" in argv or "-h" in argv
+        if not is_help and not is_connected():
+            # Web processes on other machines register there, and nowhere else.
+            sys.stderr.write("Redis does not answer, so web processes could be running. Start it, then restore.\n")
+            sys.exit(1)
         if not is_help and (running_server_info(settings.CATO.server.data_dir) or count_web_processes()):
             sys.stderr.write(
                 "Cato is running. Stop its web processes, then restore; "
