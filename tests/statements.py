@@ -33,6 +33,7 @@ STEPS = {
     "mark_read": "read",
     # Not caused by a message: every two or three seconds, and when pages are opened or left.
     "_watch": "watch",
+    "authorize_sockets": "watch",
     "turns_without_access": "watch",
     "record_presence": "watch",
     "record_arrivals_and_departures": "watch",

@@ -13,10 +13,10 @@ from chat.answers.history import earlier_turns
 from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.llm.prompts import build_prompt, fit_history
-from chat.models import Endpoint, Thread, ThreadSession, Turn
-from chat.realtime.sync import WINDOW
+from chat.models import Endpoint, ReaderMarks, Thread, ThreadSession, Turn
+from chat.realtime.sync import MAX_MISSED, PAGE_SIZE, missing_updates
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange, signed_in, thread, turn
+from tests.factories import PersonFactory, ago, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -33,11 +33,11 @@ def page(alice, chroma):
 
 def test_every_turn_of_a_long_thread_is_reachable_and_its_exchange_links_to_it(alice, page):
     long = thread(alice)
-    turns = [turn(long, f"Question {n}", f"Answer {n}") for n in range(3 * WINDOW)]
+    turns = [turn(long, f"Question {n}", f"Answer {n}") for n in range(3 * PAGE_SIZE)]
     stored = exchange(alice, "Question 20", "Answer 20", thread_id=long.id, turn_id=turns[20].id)
 
     latest = page.get(f"/t/{long.id}").content.decode()
-    assert f"Question {3 * WINDOW - 1}" in latest
+    assert f"Question {3 * PAGE_SIZE - 1}" in latest
     assert "Question 20<" not in latest
     assert "Load earlier turns" in latest
 
@@ -46,6 +46,32 @@ def test_every_turn_of_a_long_thread_is_reachable_and_its_exchange_links_to_it(a
     assert location.endswith(f"#turn-{turns[20].id}")
     assert f'id="turn-{turns[20].id}"' in html
     assert 'ws-connect="/ws/t/' not in html
+
+
+@pytest.mark.parametrize(("read", "begins_earlier"), [(ago(hours=1), True), (ago(hours=-1), False)])
+def test_a_page_with_many_unread_turns_begins_earlier(alice, page, read, begins_earlier):
+    shared = thread(PersonFactory(), space=access.team_space())
+    for n in range(PAGE_SIZE + 5):
+        turn(shared, f"Question {n}", completed_at=timezone.now())
+    ReaderMarks.objects.create(person=alice, thread=shared, last_read_at=read)
+    assert ("Question 0<" in page.get(f"/t/{shared.id}").content.decode()) == begins_earlier
+
+
+def test_a_synchronisation_adds_nothing_before_the_first_turn_of_a_page(alice):
+    long = thread(alice)
+    turns = [turn(long, f"Question {n}") for n in range(PAGE_SIZE + 5)]
+    shown = turns[-PAGE_SIZE:-2]
+    html, revisions = missing_updates(alice.id, long.id, {one.id: one.revision for one in shown})
+
+    assert list(revisions) == [one.id for one in turns[-PAGE_SIZE:]]
+    assert [n for n, one in enumerate(turns) if f'id="turn-{one.id}"' in html] == [PAGE_SIZE + 3, PAGE_SIZE + 4]
+    assert len(missing_updates(alice.id, long.id, {})[1]) == PAGE_SIZE
+
+
+def test_a_synchronisation_is_bounded(alice):
+    long = thread(alice)
+    first, *_others = [turn(long, f"Question {n}") for n in range(MAX_MISSED + 5)]
+    assert len(missing_updates(alice.id, long.id, {first.id: first.revision})[1]) == MAX_MISSED
 
 
 def test_an_oversized_form_is_reported_at_the_composer(alice, page):

@@ -13,7 +13,8 @@ from chat.realtime import frames
 from chat.rows.queue import Waiting
 from chat.rows.turns import turn_rows
 
-WINDOW = 50  # turns on a page at first
+PAGE_SIZE = 20  # turns on a page at first; a screen shows two or three
+MAX_MISSED = 50  # turns that a synchronisation compares, and a page shows if its reader has not seen them
 _MAX_TURNS = 10_000  # more than a page has after a lot of scrolling
 
 
@@ -58,12 +59,16 @@ def missing_updates(
         .with_addition_marks()
         .select_related("author", "stopped_by")
     )
-    latest = list(turns.order_by("-position")[:WINDOW])[::-1]
+    shown = (
+        dict(thread.turns.active_branch().filter(id__in=revisions).values_list("id", "position")) if revisions else {}
+    )
+    # What comes before its first turn, the page loads when it is scrolled there.
+    later = turns.filter(position__gte=min(shown.values())) if shown else turns
+    latest = list(later.order_by("-position")[: MAX_MISSED if shown else PAGE_SIZE])[::-1]
     moved = _moved_ids(latest, revisions)
     rows = turn_rows(thread, [t for t in latest if t.id in moved or revisions.get(t.id) != t.revision])
-    shown = thread.turns.active_branch().filter(id__in=revisions).values_list("id", flat=True)
     # Withdrawn messages have no turn any more.
-    gone = [*(revisions.keys() - set(shown)), *moved] if revisions else []
+    gone = [*(revisions.keys() - shown.keys()), *moved]
     changed = [row for row in rows if row.id in revisions and row.id not in moved]
     missing = [row for row in rows if row.id not in revisions or row.id in moved]
     html = frames.snapshot(changed, missing, gone, Waiting.of(latest)) if changed or missing or gone else ""

@@ -197,6 +197,7 @@ def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
         finish_reason="",
         error="",
         error_code="",
+        endpoint_reason={},
         applied_instructions=[],
         has_instruction=False,
         is_correction=False,

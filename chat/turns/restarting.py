@@ -81,6 +81,7 @@ def restart(
         heartbeat_at=timezone.now(),
         error="",
         error_code="",
+        endpoint_reason={},
         completed_at=None,
         **changes,
     )

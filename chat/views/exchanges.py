@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from chat import access, services
 from chat.models import Turn
-from chat.realtime.sync import WINDOW
+from chat.realtime.sync import PAGE_SIZE
 from chat.turns.uses import count_citing_answers
 from memory import api as memory
 from memory.api import SOURCES, Exchange, PageRequest, feedback_for_exchanges, locations_of, parse_passage, passage_url
@@ -82,7 +82,7 @@ def turn_url(turn: Turn) -> str:
     """Return the URL of the page of the thread that contains this turn."""
     page = reverse("thread", args=[turn.thread_id])
     later = Turn.objects.active_branch().filter(thread_id=turn.thread_id, position__gt=turn.position).count()
-    window = f"?from={max(0, turn.position - WINDOW // 2)}" if later >= WINDOW else ""
+    window = f"?from={max(0, turn.position - PAGE_SIZE // 2)}" if later >= PAGE_SIZE else ""
     return f"{page}{window}#turn-{turn.id}"
 
 

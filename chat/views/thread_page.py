@@ -19,7 +19,7 @@ from chat.llm.choices import space_model
 from chat.llm.model_list import MAX_NAME_LENGTH
 from chat.models import Attachment, Thread, Turn
 from chat.realtime.presence import Visitor, visitors
-from chat.realtime.sync import WINDOW
+from chat.realtime.sync import MAX_MISSED, PAGE_SIZE
 from chat.rows.additions import AdditionRow, addition_rows
 from chat.rows.attachments import composer_chips
 from chat.rows.news import find_news
@@ -81,8 +81,13 @@ def _web_switch_row(request: PageRequest, thread: Thread | None, roles: frozense
     return web_switch_row(thread, can_change=bool(roles), is_chosen=data.get("web_search") == "yes")
 
 
-def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
-    """Return the turns to show, and the position of the next page (None: these are the latest)."""
+def _window(
+    thread: Thread, person_id: uuid.UUID, start: int | None, until: int | None
+) -> tuple[list[Turn], int | None]:
+    """Return the turns to show, and the position of the next page (None: these are the latest).
+
+    The latest are a page, or more if it begins with a turn that this person has not read.
+    """
     turns = (
         thread.turns.active_branch()
         .with_attachment_marks()
@@ -90,11 +95,14 @@ def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[
         .select_related("author", "stopped_by")
     )
     if start is None:
-        return list(turns.order_by("-position")[:WINDOW])[::-1], None
+        latest = list(turns.order_by("-position")[:PAGE_SIZE])[::-1]
+        if len(latest) == PAGE_SIZE and find_news(thread, latest[:1], person_id):
+            latest = list(turns.order_by("-position")[:MAX_MISSED])[::-1]
+        return latest, None
     if until is not None:
-        return list(turns.filter(position__gte=start, position__lt=until).order_by("position")[:WINDOW]), until
-    page = list(turns.filter(position__gte=start).order_by("position")[: WINDOW + 1])
-    return page[:WINDOW], page[WINDOW].position if len(page) > WINDOW else None
+        return list(turns.filter(position__gte=start, position__lt=until).order_by("position")[:PAGE_SIZE]), until
+    page = list(turns.filter(position__gte=start).order_by("position")[: PAGE_SIZE + 1])
+    return page[:PAGE_SIZE], page[PAGE_SIZE].position if len(page) > PAGE_SIZE else None
 
 
 def _previous_page(thread: Thread, first: Turn) -> int | None:
@@ -102,7 +110,7 @@ def _previous_page(thread: Thread, first: Turn) -> int | None:
     if first.position == 0:
         return None
     earlier = thread.turns.active_branch().filter(position__lt=first.position).order_by("-position")
-    positions = list(earlier.values_list("position", flat=True)[:WINDOW])
+    positions = list(earlier.values_list("position", flat=True)[:PAGE_SIZE])
     return positions[-1] if positions else None
 
 
@@ -175,7 +183,7 @@ def thread_page(
     status: int = 200,
 ) -> HttpResponse:
     """Render the page of a thread, or of a new one, with this text, these attachments and this card of a command."""
-    turns, later = _window(thread, start, until) if thread else ([], None)
+    turns, later = _window(thread, request.user.pk, start, until) if thread else ([], None)
     rows = turn_rows(thread, turns) if thread else []
     roles = access.roles_in_thread(request.user.pk, thread) if thread else frozenset({"owner"})
     row = _thread_row(request, thread, roles)
