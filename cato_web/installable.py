@@ -6,7 +6,7 @@ import hashlib
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import reverse
@@ -17,6 +17,13 @@ from django.views.decorators.http import require_GET
 from cato_web.templatetags.bundles import addresses_of
 
 ICON = "favicon.svg"
+
+
+@login_not_required
+@require_GET
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Redirect to the icon, which browsers request here for what cannot name one, such as JSON or a text file."""
+    return redirect(static(ICON))
 
 
 @login_not_required

@@ -35,6 +35,12 @@ def test_the_manifest_names_pages_and_icons_that_exist(client: Client):
             assert icon["sizes"] == f"{width}x{height}"
 
 
+def test_the_address_at_which_browsers_look_for_an_icon_leads_to_one(client: Client):
+    response = client.get("/favicon.ico")
+    assert response.status_code == 302
+    assert finders.find(response.url.removeprefix("/static/"))
+
+
 def test_what_the_browser_keeps_is_the_same_for_everybody(client: Client):
     member = signed_in(PersonFactory())
     assert member.get("/offline").content == client.get("/offline").content

@@ -58,8 +58,7 @@ ADMIN_PAGES = [
 ]
 
 
-@pytest.mark.parametrize("width", [320, 390, 640, 1000])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (390, "dark"), (640, "light"), (1000, "light")])
 def test_no_page_scrolls_sideways_at_any_width(cato, administrator, visit, width, scheme):
     page = visit(administrator, "/", viewport={"width": width, "height": 800}, color_scheme=scheme)
     thread = begin_thread(page, "A word that is rather long: " + "Donaudampfschifffahrtsgesellschaft" * 4)

@@ -9,6 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.server import PASSWORD
+
 ARTICLE = """<title>Tide tables</title><nav>Home</nav><main><h1>Kiel</h1><p>High water is at ten.</p>
 <p id="low">Low water is at four.</p></main>"""
 
@@ -48,6 +50,20 @@ def test_a_bookmark_begins_a_note_with_the_selected_or_the_whole_text(visit, ali
     note.get_by_role("button", name="Save note").click()
     expect(note.get_by_role("link", name="Tide tables")).to_be_visible()
     expect(note.get_by_role("textbox")).to_have_value("")
+    note.set_viewport_size({"width": 390, "height": 844})
+    starts = [found.bounding_box() for found in (note.get_by_role("textbox"), note.locator("tbody .table__main"))]
+    assert len({box and box["x"] for box in starts}) == 1, "on a phone the list begins where the form does"
+
+
+def test_a_page_waits_until_its_reader_has_signed_in(cato, alice, visit):
+    page = visit(None, f"{cato.url}/notes#title=Tide+tables&text=Low+water+is+at+four.")
+    page.get_by_label("E-mail").fill(alice.email)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+
+    expect(page.get_by_role("textbox")).to_have_value("Tide tables\n\nLow water is at four.")
+    page.reload()
+    expect(page.get_by_role("textbox")).to_have_value("")
 
 
 def test_an_app_that_shares_a_page_begins_a_note(cato, visit, alice):

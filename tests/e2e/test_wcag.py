@@ -14,7 +14,6 @@ ANSWER = (
     + "Line.\n\n" * 9
 )
 EXPERIMENTAL_RULES = ["label-content-name-mismatch", "css-orientation-lock", "table-fake-caption", "p-as-heading"]
-SCREENS = [(1280, 800), (390, 700), (320, 480)]
 # The values of success criterion 1.4.12. A style sheet of the script's own is not subject to the page's CSP.
 SPACE_TEXT = """() => {
   const sheet = new CSSStyleSheet();
@@ -135,8 +134,10 @@ def test_targets_have_24_pixels_or_the_room_of_24_pixels(thread, width):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(("width", "height"), SCREENS)
-@pytest.mark.parametrize("key", ["Tab", "Shift+Tab"])
+@pytest.mark.parametrize(
+    ("width", "height", "key"),
+    [(1280, 800, "Tab"), (390, 700, "Shift+Tab"), (320, 480, "Tab"), (320, 480, "Shift+Tab")],
+)
 def test_no_focused_element_of_a_thread_is_obscured(thread, width, height, key):
     thread.set_viewport_size({"width": width, "height": height})
     turn(thread).locator(".recall__panel > summary").click()

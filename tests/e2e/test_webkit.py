@@ -98,7 +98,7 @@ def webkit(display: str) -> Iterator[WebKit]:
 
 
 def test_an_answer_streams_and_another_is_stopped(webkit, alice, endpoint):
-    endpoint.script(KEY, answer="Water **now**.\n\nThen close the tap again, slowly.", token_delay=0.4)
+    endpoint.script(KEY, answer="Water **now**.\n\nThen close the tap again, slowly.", token_delay=1)
     webkit.visit(alice)
     webkit.send_message("How do we water?")
     webkit.find(f"{LAST} .answer__streaming--live p")
