@@ -13,8 +13,10 @@ from pathlib import Path
 
 import psutil
 
+from cato_web.config import loader
+from cato_web.supervisor.plan import build_plan
 from tests import topology
-from tests.server import Cato
+from tests.server import Cato, Process, start
 
 # Each child of `serve` by a word that only its command line contains.
 CHILDREN = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "celery", "web": "cato_web.server"}
@@ -28,6 +30,20 @@ def workbench() -> Iterator[Path]:
     atexit.register(shutil.rmtree, topology.HOME, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="cato-bench-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
+
+
+@contextmanager
+def start_valkey(home: Path) -> Iterator[Process]:
+    """Start the Valkey that `serve` would start; its address is REDIS_URL in its environment."""
+    home.mkdir(parents=True, exist_ok=True)
+    plan = build_plan(loader.load(environ={"CATO_DATA_DIR": str(home), "CHROMA_URL": "http://127.0.0.1:1"}), home)
+    assert plan.valkey is not None
+    environment = topology.clean_environment() | {"REDIS_URL": plan.redis_url}
+    valkey = start(home, "valkey", list(plan.valkey.command), environment)
+    try:
+        yield valkey
+    finally:
+        valkey.end()
 
 
 def processes(cato: Cato) -> dict[str, psutil.Process]:

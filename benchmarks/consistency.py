@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
+from benchmarks import index_consistency
 from benchmarks.memory_actions import IMPORTED
 from tests.server import Cato
 
@@ -25,6 +24,7 @@ class PostedMessage:
     wanted: str | None = None  # its thread; None: a new one
     thread: str | None = None
     sent: int = 0  # number of attempts
+    may_be_stopped: bool = False
 
     @property
     def is_acknowledged(self) -> bool:
@@ -53,7 +53,8 @@ def turns(cato: Cato) -> list[TurnRow]:
 def is_settled(cato: Cato) -> bool:
     """Return whether no answer is running or queued, and everything due is in the index."""
     ((waiting,),) = cato.sql(f"SELECT count(*) FROM chat_turn WHERE state NOT IN {ENDED}")
-    ((due,),) = cato.sql("SELECT count(*) FROM memory_embeddingjob WHERE state = 'pending'")
+    current = "generation_id IN (SELECT id FROM memory_indexgeneration WHERE state <> 'retired')"
+    ((due,),) = cato.sql(f"SELECT count(*) FROM memory_embeddingjob WHERE state = 'pending' AND {current}")
     return int(waiting) + int(due) == 0
 
 
@@ -61,7 +62,8 @@ def violations(cato: Cato, messages: Iterable[PostedMessage]) -> list[str]:
     """Return a sentence for every inconsistency; the store must be settled."""
     messages = list(messages)
     rows = turns(cato)
-    return [*_of_turns(rows, messages), *_of_memory(cato, rows, {s.message for s in messages if s.is_secret})]
+    secrets = {message.message for message in messages if message.is_secret}
+    return [*_of_turns(rows, messages), *_of_memory(cato, rows, secrets), *index_consistency.violations(cato)]
 
 
 def _of_turns(rows: list[TurnRow], messages: list[PostedMessage]) -> list[str]:
@@ -78,8 +80,11 @@ def _of_turns(rows: list[TurnRow], messages: list[PostedMessage]) -> list[str]:
             wrong.append(f"{item.message!r} is in another thread than posted")
     others = [row for rows in by_key.values() for row in rows if not row.message.startswith(IMPORTED)]
     wrong += [f"nobody posted {row.message!r}" for row in others]
+    stoppable = {uuid.UUID(item.key).hex for item in messages if item.may_be_stopped}
     wrong += [
-        f"the answer to {row.message!r} is {row.state}" for row in rows if row.state not in ("complete", "interrupted")
+        f"the answer to {row.message!r} is {row.state}"
+        for row in rows
+        if row.state not in ("complete", "interrupted") and not (row.state == "stopped" and row.key in stoppable)
     ]
     wrong += [
         f"the answer to {row.message!r} is complete and empty"
@@ -94,53 +99,16 @@ def _describe_receipt(item: PostedMessage) -> str:
 
 
 def _of_memory(cato: Cato, rows: list[TurnRow], secrets: set[str]) -> list[str]:
-    """Check that each answered turn has one exchange with all vectors of its version, and the index no others."""
+    """Check that each answered turn has one exchange that says the same."""
     wrong = []
-    columns = "id, turn_id, user_message, assistant_message, version"
+    columns = "id, turn_id, user_message, assistant_message"
     exchanges = cato.sql(f"SELECT {columns} FROM memory_exchange WHERE forgotten_at IS NULL")
     count = Counter(turn for _, turn, *_ in exchanges)
-    texts = {str(turn): (str(exchange), user, answer) for exchange, turn, user, answer, _ in exchanges}
+    texts = {str(turn): (str(exchange), user, answer) for exchange, turn, user, answer in exchanges}
     for row in rows:
         expected = int(bool(row.answer.strip()) and row.message not in secrets)
         if count[row.id] != expected:
             wrong.append(f"the {row.state} turn {row.message!r} has {count[row.id]} exchanges, not {expected}")
         elif expected and texts[row.id] != (row.exchange, row.message, row.answer):
             wrong.append(f"the exchange of {row.message!r} says something else than its turn")
-    dashed = {str(exchange): str(uuid.UUID(str(exchange))) for exchange, *_ in exchanges}
-    rows_of_vectors = cato.sql("SELECT exchange_id, version, parts FROM memory_embeddingjob WHERE state = 'done'")
-    embedded = {exchange: version for exchange, version, _ in rows_of_vectors}
-    wrong += [
-        f"the exchange of {user!r} (version {version}) is noted as indexed in version {embedded.get(exchange)}"
-        for exchange, _, user, _, version in exchanges
-        if embedded.get(exchange) != version
-    ]
-    vector_ids = vectors(cato)
-    expected = Counter(
-        f"{dashed[str(exchange)]}:{part}:{version}"
-        for exchange, version, parts in rows_of_vectors
-        if str(exchange) in dashed
-        for part in ["whole", *(f"part{number}" for number in range(1, parts))]
-    )
-    wrong += [f"the index lacks {name}" for name in (expected - vector_ids)]
-    wrong += [f"the index holds {name}, of no exchange's present version" for name in (vector_ids - expected)]
     return wrong
-
-
-def vectors(cato: Cato) -> Counter[str]:
-    """Return the ids of all vectors in all collections."""
-    import chromadb
-    from chromadb.config import Settings
-
-    parts = urlsplit(chroma_url(cato))
-    client = chromadb.HttpClient(
-        host=parts.hostname or "", port=parts.port or 0, settings=Settings(anonymized_telemetry=False)
-    )
-    return Counter(i for c in client.list_collections() for i in c.get(include=[])["ids"])
-
-
-def chroma_url(cato: Cato) -> str:
-    """Return the URL of this Cato's Chroma server: configured, else from `serve`'s note."""
-    if "CHROMA_URL" in cato.environment:
-        return cato.environment["CHROMA_URL"]
-    url: str = json.loads((cato.home / "data" / "serve.json").read_text())["chroma_url"]
-    return url

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -19,6 +19,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     lines.insert(1, ["-" * width for width in widths])
     for line in lines:
         print("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |", flush=True)
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return the names with their counts in one line, the most frequent first."""
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1])) or "none"
 
 
 def _cell(value: object) -> str:

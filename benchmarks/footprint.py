@@ -20,8 +20,8 @@ import httpx
 import psutil
 
 from benchmarks.bench import CHILDREN, processes, workbench
-from benchmarks.consistency import chroma_url
 from benchmarks.figures import table
+from benchmarks.index_consistency import chroma_url
 from tests.server import ROOT, Cato, Client, running
 
 RECALLS = 200

@@ -2,6 +2,7 @@
 
 python -m benchmarks.in_process fill N      # until N exchanges are stored
 python -m benchmarks.in_process recall N    # N recalls; prints one JSON object of milliseconds
+python -m benchmarks.in_process threads N   # the exchanges become threads of N turns, each with three recalled passages
 python -m benchmarks.in_process post N      # N long messages for the worker to embed
 python -m benchmarks.in_process waiting     # prints how many exchanges wait to be embedded
 python -m benchmarks.in_process grow N P    # N synthetic exchanges (benchmarks/synthetic_store.py), P accounts; prints questions
@@ -84,6 +85,39 @@ def fill(total: int) -> None:
         EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=row, **figures) for row in rows])
         ids = [id for row in rows for id in vector_ids(row.id, 1, 1)]
         store.upsert(collection.name, ids, vectors, [fields] * len(rows))
+
+
+def threads(turns_each: int) -> None:
+    """Make threads of all exchanges of the first person, in the order in which they were stored."""
+    from chat.models import Thread, ThreadSession, Turn
+    from memory.api import batched
+    from memory.models import Exchange, RecallLogEntry
+
+    person, space = _person()
+    for number, rows in enumerate(batched(Exchange.objects.order_by("timestamp", "id"), turns_each)):
+        title, at = f"Thread {number} about {WORDS[number % len(WORDS)]}", rows[0].timestamp
+        thread = Thread.objects.create(owner=person, space=space, title=title, last_message_at=at)
+        session = ThreadSession.objects.create(thread=thread, started_by=person, started_at=at)
+        turns: list[Turn] = []
+        for row in rows:
+            row.thread_id, row.session_id = thread.id, session.id
+            turn = Turn(
+                thread=thread, session=session, parent=turns[-1] if turns else None, position=len(turns), author=person,
+                client_key=row.id, message=row.user_message, answer=row.assistant_message, state=Turn.State.COMPLETE,
+                model="fake", exchange_id=row.id, completed_at=row.timestamp,
+            )  # fmt: skip
+            row.turn_id = turn.id
+            turns.append(turn)
+        Turn.objects.bulk_create(turns)
+        Thread.objects.filter(id=thread.id).update(head=turns[-1])
+        Exchange.objects.bulk_update(rows, ["thread_id", "session_id", "turn_id"])
+        RecallLogEntry.objects.bulk_create(
+            RecallLogEntry(
+                turn_id=turn.id, exchange=rows[rank], rank=rank + 1, score=0.5, strategy="hybrid", reason="Close"
+            )
+            for turn in turns[3:]
+            for rank in range(3)
+        )
 
 
 def recall(times: int) -> dict[str, float]:
@@ -175,6 +209,8 @@ if __name__ == "__main__":
     django.setup()
     if sys.argv[1] == "fill":
         fill(int(sys.argv[2]))
+    elif sys.argv[1] == "threads":
+        threads(int(sys.argv[2]))
     elif sys.argv[1] == "post":
         post(int(sys.argv[2]))
     elif sys.argv[1] == "waiting":

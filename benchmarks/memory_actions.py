@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -48,9 +48,8 @@ class MemoryActions:
         for number in count():
             if ending.wait(self.dice.uniform(0.3, 1.2)):
                 return
-            deletable = [one for one in self.stored if one.id and one.kind != "import" and not one.is_deletion_sent]
-            if number % 4 == 3 and deletable:
-                self._delete(self.dice.choice(deletable))
+            if number % 4 == 3:
+                self._delete_any()
             else:
                 add = (self._add_note, self._upload, self._import)[number % 3]
                 add(f"{number}: {self.dice.getrandbits(64):x}")
@@ -89,6 +88,11 @@ class MemoryActions:
             found = body.get("exchanges") or [body.get("document") or body]
             one.id = found[0]["id"]
 
+    def _delete_any(self) -> None:
+        deletable = [one for one in self.stored if one.id and one.kind != "import" and not one.is_deletion_sent]
+        if deletable:
+            self._delete(self.dice.choice(deletable))
+
     def _delete(self, one: Stored) -> None:
         one.is_deletion_sent = True
         path = f"/api/{'documents' if one.kind == 'document' else 'exchanges'}/{one.id}"
@@ -119,11 +123,11 @@ def is_done(cato: Cato) -> bool:
     return int(documents) + int(imports) + int(erasures) == 0
 
 
-def violations(cato: Cato, actions: MemoryActions) -> list[str]:
+def violations(cato: Cato, stored: Iterable[Stored]) -> list[str]:
     """Return a sentence for whatever is lost, doubled, or still there after its deletion; the store must be done."""
     rows = cato.sql("SELECT user_message FROM memory_exchange WHERE forgotten_at IS NULL")
     live, wrong = Counter(str(text) for (text,) in rows), list[str]()
-    for one in actions.stored:
+    for one in stored:
         found = live[one.text]
         if one.is_deleted and found:
             wrong.append(f"{one.text!r} was deleted and is there {found} times")

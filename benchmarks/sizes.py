@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import psutil
 
+from benchmarks.bare_chroma import chroma_client
 from benchmarks.figures import percentile, table
 from benchmarks.synthetic_store import (
     BROAD_SHARE,
@@ -300,12 +300,7 @@ def _query(text: str, vector: Vectors, space_ids: SpaceIds) -> Query:
 
 def _bare(collection: str) -> Collection:
     """Return a collection of Chroma's own client."""
-    import chromadb
-    from chromadb.config import Settings
-
-    parts = urlsplit(os.environ["CHROMA_URL"])
-    client = chromadb.HttpClient(parts.hostname or "", parts.port or 0, settings=Settings(anonymized_telemetry=False))
-    return client.get_collection(collection, embedding_function=None)
+    return chroma_client(os.environ["CHROMA_URL"]).get_collection(collection, embedding_function=None)
 
 
 def _reset_peak(process: psutil.Process) -> None:

@@ -203,7 +203,8 @@ def _violations_of(statement: Any, person: User) -> Iterator[str]:
             yield f"a quotation is not in its source: {support.quote}"
     get_log_probabilities = get_embedder(settings.CATO.vector_store).log_probabilities
     unsupported = api.unsupported_part(text, sources, get_log_probabilities, written_at=timezone.now())
-    if not sources or unsupported or len(text) > api.MAX_STATEMENT_LENGTH or api.are_instructions([text])[0]:
+    (is_instruction,) = api.are_instructions([text], space=statement.exchange.space)
+    if not sources or unsupported or len(text) > api.MAX_STATEMENT_LENGTH or is_instruction:
         yield f"an unsupported statement: {text}"
 
 

@@ -161,7 +161,7 @@ def _call(
     from memory.spaces import access
 
     passages = {1: passage} if passage else {}
-    scope = ToolScope(access.audience_space_ids(space), team.victim.pk, passages=passages)
+    scope = ToolScope(access.audience_space_ids(space), team.victim.pk, space.pk, passages=passages)
     found = run_tool(ToolCall("call", tool, json.dumps(arguments)), scope)
     assert not found.error, found.error
     return found.hits
