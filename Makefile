@@ -22,7 +22,7 @@ test: $(VENV)/.installed-dev
 
 # All examples of tests of which `make test` runs a part.
 test-long: $(VENV)/.installed-dev
-	@CATO_TEST_LONG=1 $(PYTEST) $(shell grep -l IS_LONG tests/test_*.py) $(ARGS)
+	@CATO_TEST_LONG=1 $(PYTEST) $(shell grep -lE 'IS_LONG|only_long' tests/test_*.py) $(ARGS)
 
 # With PostgreSQL, Redis, Chroma, two web processes and two workers: the modules listed in tests/topology.py.
 test-services: $(VENV)/.installed-dev

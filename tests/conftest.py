@@ -62,32 +62,37 @@ def chroma(home: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def embed_once() -> Callable[..., Any]:
-    """Return `LocalEmbedder.embed_documents` with a cache, since many tests embed the same texts and the model is slow."""
-    import numpy as np
-
+def embed_once() -> dict[str, Callable[..., Any]]:
+    """Return methods of `LocalEmbedder` with a cache, since many tests embed the same texts and the model is slow."""
     from memory.embeddings.local import LocalEmbedder
 
-    model, cache = LocalEmbedder.embed_documents, dict[tuple[str, str], Any]()
+    return {name: _once(getattr(LocalEmbedder, name)) for name in ("embed_documents", "embed_queries")}
 
-    def embed(embedder: LocalEmbedder, texts: Sequence[str]) -> Any:
-        missing = [text for text in dict.fromkeys(texts) if (embedder.model, text) not in cache]
+
+def _once(embed: Callable[..., Any]) -> Callable[..., Any]:
+    import numpy as np
+
+    vectors: dict[tuple[str, str], Any] = {}
+
+    def cached(embedder: Any, texts: Sequence[str]) -> Any:
+        missing = [text for text in dict.fromkeys(texts) if (embedder.model, text) not in vectors]
         if missing:
-            vectors = model(embedder, missing)
-            cache.update({(embedder.model, text): vector for text, vector in zip(missing, vectors, strict=True)})
-        return np.stack([cache[embedder.model, text] for text in texts]) if texts else model(embedder, texts)
+            keys = [(embedder.model, text) for text in missing]
+            vectors.update(zip(keys, embed(embedder, missing), strict=True))
+        return np.stack([vectors[embedder.model, text] for text in texts]) if texts else embed(embedder, texts)
 
-    return embed
+    return cached
 
 
 @pytest.fixture
-def memory(chroma: None, db: None, embed_once: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+def memory(chroma: None, db: None, embed_once: dict[str, Callable[..., Any]], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return memory's API on a real database, a real Chroma server and real embeddings."""
     from memory import api
     from memory.embeddings import cache
     from memory.embeddings.local import LocalEmbedder
 
-    monkeypatch.setattr(LocalEmbedder, "embed_documents", embed_once)
+    for name, method in embed_once.items():
+        monkeypatch.setattr(LocalEmbedder, name, method)
     cache.clear_query_cache()
     return api
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.server import ROOT, SERVE, Cato, running, start, start_chroma, wait_for
-from tests.topology import TOPOLOGY, free_port
+from tests.topology import TOPOLOGY, free_port, only_long
 
 FORGOTTEN = {
     "safe": ("The xylophone safe opens with 74-11-93, says Quillfeather.", "I keep xylophonic secrets to myself."),
@@ -151,8 +151,8 @@ out = dataclasses.asdict(receipts.receipt_for(ids))
 
 def traces(folder: Path, vectors: list[str]) -> set[str]:
     """Return which words and vectors are in a file below the folder, as "file: match"."""
-    # Chroma scales vectors, so a run of a few numbers identifies one.
-    runs = {bytes.fromhex(v)[at : at + 16] for v in vectors for at in range(0, len(v) // 2 - 16, 16)}
+    # Chroma scales vectors, so a run of a few numbers identifies one. A file may have parts of a vector only.
+    runs = {bytes.fromhex(v)[at : at + 16] for v in vectors for at in range(0, len(v) // 2 - 16, 64)}
     found = set()
     for path in folder.rglob("*"):
         if not path.is_file():
@@ -220,6 +220,7 @@ out = Placement.objects.get(space__kind="own").collection.is_shared
 """
 
 
+@only_long
 @pytest.mark.skipif(TOPOLOGY == "services", reason="the files of PostgreSQL are not Cato's")
 def test_erase_also_cleans_a_collection_that_the_space_has_left(filled):
     cato, secrets = filled
@@ -234,6 +235,7 @@ def test_erase_also_cleans_a_collection_that_the_space_has_left(filled):
     assert "heat pump" in is_found(cato, "what heats the house?")[0]
 
 
+@only_long
 @pytest.mark.skipif(TOPOLOGY == "services", reason="the files of PostgreSQL are not Cato's")
 def test_erase_works_while_cato_is_stopped(filled):
     cato, secrets = filled

@@ -133,8 +133,10 @@ def test_answers_are_forgotten_with_it_only_on_request_and_only_those_the_person
     scope = services.find_scope(person.id, first.exchange_id, is_administrator=False)
     assert (scope.citations, list(scope.answer_ids)) == (2, [own.exchange_id])
 
+    Turn.objects.update(endpoint_reason={"message": f"Cannot read {SECRET}"})
     services.forget_everywhere(person.id, first.exchange_id, is_administrator=False, with_answers=True)
 
+    assert not any(SECRET in str(one.endpoint_reason) for one in Turn.objects.filter(id__in=[first.id, own.id]))
     texts = {one.id: one.message for one in Turn.objects.all()}
     assert texts == {first.id: "", own.id: "", friends.id: "And?", elsewhere.id: "What?"}
 

@@ -8,6 +8,7 @@ from cato_web.accounts import groups, roles
 from cato_web.accounts.models import AuditEntry, User
 from cato_web.accounts.openid import _groups
 from cato_web.accounts.openid import map_groups as apply_mapping
+from memory import api as memory
 from memory.models import MembershipChange
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, group, signed_in
@@ -83,10 +84,17 @@ def test_a_member_whom_somebody_made_manager_stays(ada, bob):
     assert reads(bob, engineering)
 
 
-def test_other_groups_and_projects_of_the_same_name_are_not_joined(bob, ada):
+def test_a_group_that_the_mapping_does_not_name_is_not_joined(bob):
     music = group("Music")
     apply_mapping(bob, frozenset({"Music", "music"}))
     assert not reads(bob, music)
+
+
+def test_a_project_that_somebody_named_like_a_mapped_group_is_not_joined(bob, ada):
+    """Any member can create a project, and would choose who reads it by its name."""
+    project = memory.create_project("Engineering", by=ada.id)
+    apply_mapping(bob, frozenset({"eng"}))
+    assert not reads(bob, project)
 
 
 def test_a_group_that_does_not_exist_is_logged(bob, caplog):

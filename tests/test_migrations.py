@@ -9,8 +9,10 @@ from django.db.migrations.executor import MigrationExecutor
 from chat.models import ReaderMarks
 from memory.spaces import access
 from tests.factories import PersonFactory, ago
+from tests.topology import only_long
 
 
+@only_long
 @pytest.mark.django_db(transaction=True)
 def test_pinned_and_archived_threads_become_those_of_their_owners():
     person, reader = PersonFactory(), PersonFactory()

@@ -111,6 +111,15 @@ def test_a_model_that_the_endpoint_does_not_know_is_refused(administrator, endpo
     assert "Check the model and the address, which often ends in /v1." in answer.content.decode()
 
 
+def test_the_administrator_is_told_why_the_endpoint_rejects_the_test(administrator, endpoint_server):
+    endpoint_server.script("strict", mode="error-400", error={"error": {"message": "temperature must be 1."}})
+    fields = {"base_url": endpoint_server.openai_url, "api_key": "strict", "model": "fake"}
+
+    page = administrator.post("/settings/model/try", fields).content.decode()
+
+    assert "(HTTP 400). The endpoint&#x27;s reason: temperature must be 1. Check the model" in page
+
+
 def test_a_working_endpoint_is_saved_and_its_page_shows_no_error(administrator, endpoint_server):
     endpoint_server.script("sk-right", answer="Hello there.")
 

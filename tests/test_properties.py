@@ -725,7 +725,7 @@ def test_everybody_reaches_exactly_what_they_may_read(base: Base, monkeypatch: p
         lambda: TeamLife(base),
         settings=examples(
             derandomize=True,
-            max_examples=9 if IS_LONG else 4,
+            max_examples=9 if IS_LONG else 3,
             stateful_step_count=14,
             deadline=None,
             database=None,

@@ -17,7 +17,8 @@ from django.urls import reverse
 
 from cato_web.accounts import deletion, roles, services
 from cato_web.accounts.models import AuditEntry, AuthenticatorApp, LoginSession, Passkey, RecoveryCode
-from cato_web.accounts.second_factor import codes, sign_in
+from cato_web.accounts.second_factor import codes, passkeys, sign_in
+from cato_web.accounts.views import auth
 from tests.authenticator import SoftwareAuthenticator
 from tests.factories import AdministratorFactory, PersonFactory, signed_in
 
@@ -133,6 +134,23 @@ def test_a_code_is_accepted_once(person):
     assert not is_signed_in(second)
 
 
+def test_of_two_requests_at_the_same_time_one_code_signs_in_one(person, monkeypatch):
+    secret = add_app(person)
+    step, accepted = codes.matching_step, []
+
+    def match(*arguments: Any) -> int | None:
+        """Let another request be accepted after this one has compared its code."""
+        found = step(*arguments)
+        monkeypatch.setattr(codes, "matching_step", step)
+        accepted.append(codes.accept_app_code(person, code_of(secret)))
+        return found
+
+    monkeypatch.setattr(codes, "matching_step", match)
+    accepted.append(codes.accept_app_code(person, code_of(secret)))
+
+    assert accepted == [True, False]
+
+
 @pytest.mark.parametrize(("steps", "is_accepted"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)])
 def test_a_code_of_the_step_before_or_after_is_accepted(person, steps, is_accepted, monkeypatch):
     secret = add_app(person)
@@ -165,6 +183,29 @@ def test_attempts_with_codes_are_limited_and_a_passkey_still_signs_in(person):
     answer = authenticator.use(options_for(client))
     assert client.post(reverse("second_factor"), {"credential": answer}).status_code == 302
     assert is_signed_in(client)
+
+
+def test_attempts_to_add_an_app_are_limited(person):
+    client = signed_in(person)
+    for _attempt in range(10):
+        client.get(reverse("authenticator_app"))
+        assert client.post(reverse("authenticator_app"), {"code": "000000"}).status_code == 422
+    page = client.get(reverse("authenticator_app")).content.decode()
+    secret = re.search(r"<code>([A-Z2-7 ]+)</code>", page)[1].replace(" ", "")
+    assert client.post(reverse("authenticator_app"), {"code": code_of(secret)}).status_code == 429
+    assert not AuthenticatorApp.objects.exists()
+
+
+def test_attempts_with_passkeys_instead_of_passwords_are_limited_by_address(person, monkeypatch):
+    monkeypatch.setattr(auth, "_MAX_ATTEMPTS", 1)
+    authenticator, client = add_passkey(person), Client(**HOST)
+    for _attempt in range(4):
+        assert client.post(reverse("passkey_sign_in")).status_code == 422
+    credential = authenticator.use(options_for(client, "sign_in"))
+
+    assert client.post(reverse("passkey_sign_in"), {"credential": credential}).status_code == 429
+    assert client.post(reverse("passkey_options"), {"purpose": "sign_in"}).status_code == 429
+    assert not is_signed_in(client)
 
 
 def test_a_pending_sign_in_expires_and_ends_with_the_password(person, monkeypatch):
@@ -240,6 +281,11 @@ def test_new_recovery_codes_replace_the_earlier_ones(person):
     assert codes.count_recovery_codes(person) == 10
 
 
+def test_without_a_second_factor_there_are_no_recovery_codes(person):
+    assert signed_in(person).post(reverse("create_recovery_codes")).url == reverse("security")
+    assert not RecoveryCode.objects.exists()
+
+
 def test_a_recovery_code_of_somebody_else_is_wrong(person):
     add_app(person)
     other = PersonFactory()
@@ -294,6 +340,50 @@ def test_a_challenge_is_used_up_by_a_refused_answer(person):
     wrong = replace(authenticator, origin="https://evil.example").use(options)
     for credential in (wrong, authenticator.use(options)):
         assert client.post(reverse("passkey_sign_in"), {"credential": credential}).status_code == 422
+
+
+def test_a_challenge_expires(person, monkeypatch):
+    authenticator = add_passkey(person)
+    client, answer = enter_password(person)
+    credential, now = authenticator.use(options_for(client)), time.time()
+    monkeypatch.setattr(passkeys.time, "time", lambda: now + passkeys.CHALLENGE_MAX_AGE + 1)
+    assert client.post(answer.url, {"credential": credential}).status_code == 422
+
+    credential = authenticator.use(options_for(client))
+    assert client.post(answer.url, {"credential": credential}).status_code == 302
+
+
+def test_a_challenge_is_valid_for_its_person_alone(person):
+    other = PersonFactory()
+    add_passkey(person)
+    of_other = add_passkey(other)
+    client, _ = enter_password(person)
+    credential = of_other.use(options_for(client))
+    enter_password(other, client)
+
+    assert client.post(reverse("second_factor"), {"credential": credential}).status_code == 422
+
+
+def test_a_challenge_for_a_new_passkey_confirms_nothing(person):
+    authenticator, client = add_passkey(person), Client(**HOST)
+    person.refresh_from_db()
+    client.force_login(person)
+    public = client.post(reverse("registration_options")).json()["publicKey"]
+    credential = authenticator.use({"publicKey": public | {"rpId": public["rp"]["id"]}})
+    assert client.post(reverse("confirm"), {"credential": credential}).status_code == 422
+
+    assert client.post(reverse("confirm"), {"credential": authenticator.use(options_for(client))}).status_code == 302
+
+
+def test_the_number_of_passkeys_of_a_person_is_limited(person, monkeypatch):
+    monkeypatch.setattr(passkeys, "MAX_PASSKEYS", 1)
+    add_passkey(person)
+    client, authenticator = Client(**HOST), SoftwareAuthenticator()
+    person.refresh_from_db()
+    client.force_login(person)
+    credential = authenticator.make(client.post(reverse("registration_options")).json())
+    assert client.post(reverse("add_passkey"), {"credential": credential}).status_code == 422
+    assert Passkey.objects.count() == 1
 
 
 @pytest.mark.parametrize(

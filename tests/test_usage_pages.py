@@ -10,6 +10,7 @@ from django.test import Client
 from cato_web.metrics import exposition
 from chat.usage.limits import limit_states
 from memory.models import Membership
+from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, api_client, group, signed_in
 from tests.usage import last_month, limit, used
 
@@ -137,6 +138,8 @@ def test_administrators_read_and_set_everything_over_the_api(memory, person):
     assert put("limits", body).json()["limits"][0]["name"] == person.name
     assert client.get("/api/admin/limits").json()["limits"][0]["hard"] == 7
     assert put("limits", body | {"target_id": str(uuid.uuid4())}).status_code == 422
+    personal = {"target": "space", "target_id": str(access.personal_space(person.pk).pk), "hard": 7}
+    assert put("limits", personal).status_code == 422
     assert put("limits", body | {"hard": None}).json()["limits"] == []
     assert put("prices", {"model": "fake", "input": 0.25, "output": 2}).json()["prices"][0]["input"] == 0.25
     assert client.delete("/api/admin/prices?model=fake").json()["prices"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Iterator
 
@@ -88,6 +89,20 @@ def test_names_are_resolved_before_a_connection_and_only_usual_ports_are_used(ad
             await client.get(address)
 
     with pytest.raises(ToolServerError, match=reason):
+        asyncio.run(get())
+
+
+def test_a_name_with_any_address_inside_the_network_is_not_read(inside, monkeypatch):
+    def resolve(host: str, port: int, *_arguments: object, **_options: object) -> list[object]:
+        addresses = ("93.184.216.34", "127.0.0.1") if host == "two.example" else (host,)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    async def get() -> None:
+        async with new_client("", timeout=5, internal_hosts=[]) as client:
+            await client.get("http://two.example/secret")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(ToolServerError, match="is inside the network"):
         asyncio.run(get())
 
 
