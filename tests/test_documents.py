@@ -134,9 +134,10 @@ def test_no_chunk_is_found_before_all_chunks_are_indexed(memory, person, monkeyp
     assert found(memory, person, "buoy")
 
 
-def test_a_document_does_not_wait_until_conversations_pause(memory, person, monkeypatch):
+def test_documents_and_imports_do_not_wait_until_conversations_pause(memory, person, monkeypatch):
     upload(person, "notes.txt", "The buoy is green.")
     memory.read_documents()
+    exchange(person, "The harbour is closed.", "", source="import")
     for number in range(10):
         exchange(person, f"Message {number}", "")
     embedded = []
@@ -147,8 +148,9 @@ def test_a_document_does_not_wait_until_conversations_pause(memory, person, monk
     monkeypatch.setattr(indexing, "_LOCAL_BATCH_CHARS", 1)
     memory.index_pending()
 
-    documents = [any("buoy" in text for text in batch) for batch in embedded]
-    assert documents == [False] * 7 + [True] + [False] * 3
+    first_words = [batch[0].split()[1] for batch in embedded]
+    kinds = [word if word in ("buoy", "harbour") else "Message" for word in first_words]
+    assert kinds == ["Message"] * 3 + ["harbour"] + ["Message"] * 3 + ["buoy"] + ["Message"] * 4
 
 
 def test_an_identical_upload_changes_nothing(memory, person):

@@ -6,12 +6,13 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, count
 
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from memory import jobs, signals
@@ -37,8 +38,9 @@ _BATCH_SIZE = 64
 # Characters per batch for a local model: a few seconds of work for one core, during which other work waits, and far less
 # than a lease. A remote provider gets whole batches.
 _LOCAL_BATCH_CHARS = 12_000
-# Every so many batches one is of documents, which otherwise would wait for as long as conversations keep the worker busy.
-_DOCUMENTS_EVERY = 8
+# Of so many batches one is of documents and one of what came in bulk, which otherwise would wait for as long as conversations
+# keep the worker busy.
+_ROUND = 8
 # What is embedded of an exchange has about this length at most.
 _MAX_EXCHANGE_CHARS = 12_000
 _turns: Turns[uuid.UUID] = Turns()
@@ -48,10 +50,10 @@ Stage = DocumentVersion.Stage
 def index_pending(limit: int | None = None) -> int:
     """Embed due exchanges until none is left or `limit` is reached; return the number embedded.
 
-    Conversations and notes come first, oldest first, so that they never wait for an import, for records of programs, for
-    a new index generation, or for more than one batch of a document. Documents come last, except for one batch of eight.
-    For chunks, people take turns by batch, and each person's shortest document comes first. A complete document is
-    published at once. Failures are stored on the rows and retried later, not raised.
+    Conversations and notes come first, oldest first. Imports, records of programs and a new index generation follow, then
+    documents; of eight batches, one is of the former and one of the latter although messages wait. For chunks, people take
+    turns by batch, and each person's shortest document comes first. A complete document is published at once. Failures
+    are stored on the rows and retried later, not raised.
     """
     done = 0
     if not settings.CATO.vector_store.enabled:
@@ -59,33 +61,33 @@ def index_pending(limit: int | None = None) -> int:
     for batch in count(1):
         if limit is not None and done >= limit:
             break
-        due = EmbeddingJob.objects.filter(
-            exchange__forgotten_at=None, generation__in=generations.embeddable_generations()
-        ).select_related("exchange__space", "exchange__previous", "generation", "collection")
-        conversations, documents = due.filter(exchange__source_file=""), due.exclude(exchange__source_file="")
-        chunks = _claim_chunks(documents) if batch % _DOCUMENTS_EVERY == 0 else []
-        claimed = chunks or _claim_exchanges(conversations)
-        if not claimed:
-            claimed = chunks = _claim_chunks(documents)
+        claimed = _claim_next(batch)
         if not claimed:
             break
         for collection, rows in _group_by_collection(claimed).items():
             done += _index_batch(rows, collection)
             placement.count_vectors(collection, {row.exchange.space_id for row in rows})
             placement.rebalance(collection)
-        if chunks:
-            publish_ready_versions(
-                DocumentVersion.objects.filter(chunks__exchange__in=[row.exchange_id for row in chunks])
-            )
+        if chunks := [row.exchange_id for row in claimed if row.exchange.source_file]:
+            publish_ready_versions(DocumentVersion.objects.filter(chunks__exchange__in=chunks))
     return done
 
 
-def _claim_exchanges(due: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
-    """Claim a batch of what people have just written, else of what came in bulk or belongs to a new generation."""
-    ordered = due.order_by("due_at", "id")
-    current = ordered.filter(generation__state=IndexGeneration.State.ACTIVE)
-    written = current.exclude(exchange__source=Exchange.Source.IMPORT).filter(exchange__record=None)
-    return _claim_batch(written) or _claim_batch(ordered)
+def _claim_next(batch: int) -> list[EmbeddingJob]:
+    """Claim the batch with this number: of what people have just written, of what came in bulk, or of a document."""
+    due = (
+        EmbeddingJob.objects.filter(exchange__forgotten_at=None, generation__in=generations.embeddable_generations())
+        .select_related("exchange__space", "exchange__previous", "generation", "collection")
+        .order_by("due_at", "id")
+    )
+    conversations, documents = due.filter(exchange__source_file=""), due.exclude(exchange__source_file="")
+    is_active = Q(generation__state=IndexGeneration.State.ACTIVE)
+    is_imported = Q(exchange__source=Exchange.Source.IMPORT)
+    written = conversations.filter(is_active, ~is_imported, exchange__record=None)
+    bulk = conversations.filter(~is_active | is_imported | Q(exchange__record__isnull=False))
+    claims = [partial(_claim_batch, written), partial(_claim_batch, bulk), partial(_claim_chunks, documents)]
+    first = {_ROUND // 2: 1, 0: 2}.get(batch % _ROUND, 0)
+    return next(filter(None, (claim() for claim in (claims[first], *claims))), [])
 
 
 def _claim_batch(rows: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
