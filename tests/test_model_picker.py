@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -240,7 +241,7 @@ def test_an_endpoint_that_does_not_respond_is_reported_and_nothing_can_be_select
     url = f"http://127.0.0.1:{free_port()}/v1" if mode == "closed" else ""
     connected = connect(url=url, mode="hang" if mode == "hang" else "ok")
     known = model_list.ModelList(("fake", "fake-large"), read_at=timezone.now() - timedelta(minutes=1))
-    model_list.cache.set(model_list._cache_key(connected), known)
+    cache.set(model_list._cache_key(connected), known)
     before = timezone.now()
 
     text = opened(client, of_person)
@@ -301,7 +302,7 @@ def test_the_endpoint_is_local_only_at_a_loopback_address(address, is_local):
 
 def test_a_remote_endpoint_says_what_it_receives(connect, person):
     connected = connect(url="https://models.example.org/v1")
-    model_list.cache.set(model_list._cache_key(connected), model_list.ModelList(("fake",), read_at=timezone.now()))
+    cache.set(model_list._cache_key(connected), model_list.ModelList(("fake",), read_at=timezone.now()))
 
     assert "At models.example.org; receives prompts and recalled passages" in opened(signed_in(person), None)
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 import uuid
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.cache import cache
-
-log = logging.getLogger(__name__)
+from chat import cached_values
 
 MAX_CHARS = 32_000_000  # of JSON, for one answer
 # A client in another process reads them when the answer has ended, and one that lost its connection repeats its request.
@@ -58,19 +55,12 @@ class Logprobs:
 
     def save(self, turn_id: uuid.UUID) -> None:
         """Keep these for some minutes, for all processes."""
-        try:
-            cache.set(_cache_key(turn_id), zlib.compress(json.dumps(self._tokens).encode(), level=1), _CACHE_TTL)
-        except Exception:  # any error of a cache server; the answer is then returned without them
-            log.warning("The logprobs of an answer could not be kept.", exc_info=True)
+        cached_values.keep(_cache_key(turn_id), zlib.compress(json.dumps(self._tokens).encode(), level=1), _CACHE_TTL)
 
 
 def load_logprobs(turn_id: uuid.UUID) -> Logprobs:
     """Return those of an answer that ended some minutes ago at most, otherwise none."""
-    try:
-        kept = cache.get(_cache_key(turn_id))
-    except Exception:  # any error of a cache server
-        log.warning("The logprobs of an answer could not be read.", exc_info=True)
-        kept = None
+    kept = cached_values.kept(_cache_key(turn_id), bytes)
     return Logprobs([(name, token) for name, token in json.loads(zlib.decompress(kept))] if kept else None)
 
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import difflib
 import hashlib
-import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.core.cache import cache
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat import cached_values
 from chat.errors import InvalidMessageError, ModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.failures import NOT_RESPONDING
 from memory.api import clean_text
-
-log = logging.getLogger(__name__)
 
 MAX_NAME_LENGTH = 120
 _TIMEOUT = 5.0  # seconds
@@ -53,10 +50,7 @@ def read_model_list(endpoint: ModelEndpoint) -> ModelList:
     if previous.read_at is not None and timezone.now() - previous.read_at < _FRESH:
         return previous
     current = _load(endpoint, previous)
-    try:
-        cache.set(_cache_key(endpoint), current, _CACHE_TTL)
-    except Exception:  # any error of a cache server; the list is then read each time
-        log.warning("The model list could not be cached.", exc_info=True)
+    cached_values.keep(_cache_key(endpoint), current, _CACHE_TTL)
     return current
 
 
@@ -119,12 +113,7 @@ def _not_responding(endpoint: ModelEndpoint, previous: ModelList, now: datetime)
 
 
 def _cached(endpoint: ModelEndpoint) -> ModelList:
-    try:
-        found = cache.get(_cache_key(endpoint))
-    except Exception:  # any error of a cache server; the list is then read from the endpoint
-        log.warning("The cached model list could not be read.", exc_info=True)
-        return ModelList()
-    return found if isinstance(found, ModelList) else ModelList()
+    return cached_values.kept(_cache_key(endpoint), ModelList) or ModelList()
 
 
 def _cache_key(endpoint: ModelEndpoint) -> str:

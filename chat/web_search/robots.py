@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
 import httpx2
-from django.core.cache import cache
 
+from chat import cached_values
 from chat.errors import ToolServerError
 from chat.web_search.searxng import is_web_address
-
-log = logging.getLogger(__name__)
 
 USER_AGENT = "Cato"
 MAX_REDIRECTS = 3
@@ -29,12 +26,12 @@ async def may_read(client: httpx2.AsyncClient, address: str) -> bool:
     """
     parts = urlsplit(address)
     origin = f"{parts.scheme}://{parts.netloc}"
-    rules = await asyncio.to_thread(_cached, origin)
+    rules = await asyncio.to_thread(cached_values.kept, _cache_key(origin), str)
     if rules is None:
         rules = await _read(client, f"{origin}/robots.txt")
         if rules is None:
             return False
-        await asyncio.to_thread(_keep, origin, rules)
+        await asyncio.to_thread(cached_values.keep, _cache_key(origin), rules, _KEPT_SECONDS)
     parser = RobotFileParser()
     parser.parse(rules.splitlines())
     return parser.can_fetch(USER_AGENT, address)
@@ -55,22 +52,6 @@ async def _read(client: httpx2.AsyncClient, address: str) -> str | None:
     if response.is_success:
         return response.text[:_MAX_CHARS]
     return "" if response.is_client_error else None
-
-
-def _cached(origin: str) -> str | None:
-    try:
-        found = cache.get(_cache_key(origin))
-    except Exception:  # any error of a cache server; the file is then read from the site
-        log.warning("A cached robots.txt could not be read.", exc_info=True)
-        return None
-    return found if isinstance(found, str) else None
-
-
-def _keep(origin: str, rules: str) -> None:
-    try:
-        cache.set(_cache_key(origin), rules, _KEPT_SECONDS)
-    except Exception:  # as above; it is then read again for the next page
-        log.warning("A robots.txt could not be cached.", exc_info=True)
 
 
 def _cache_key(origin: str) -> str:
