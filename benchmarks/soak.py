@@ -4,7 +4,7 @@
 
 People post, stop answers, read pages, search, add notes, upload, share and forget. At intervals a process is killed or
 stopped for five seconds, or Redis is emptied. The seed determines who does what and which fault happens when, but not how
-they meet. Exit code 1 if data was lost or doubled, if database and index differ at the end, if a job was due for too long,
+they meet. Exceptions in the log are listed with the line that raised them. Exit code 1 if data was lost or doubled, if database and index differ at the end, if a job was due for too long,
 or if a process other than Chroma, which grows with the data, keeps growing.
 """
 
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import sys
 import threading
@@ -42,6 +43,8 @@ from tests.server import Cato, Client, kill, running, wait_for
 _SAMPLES_EVERY, _PAUSED = 15.0, 5.0  # seconds
 _MAX_OVERDUE = 300.0  # seconds
 _MAX_GROWTH = 150.0  # MB/h
+# The last frame of a traceback in the log, and the class of the exception below it.
+_EXCEPTION = re.compile(r'File "([^"]+)", line (\d+), in \S+\n(?: {4}.*\n)*((?:\w+\.)+[A-Z]\w+)')
 _JUDGED_FROM = 25.0  # minutes: growth of a shorter run says nothing
 
 
@@ -57,6 +60,7 @@ class SoakReport:
     overdue: dict[str, float] = field(default_factory=dict)  # the most seconds, by table of jobs
     settled_after: float = 0.0
     drift: int = 0
+    exceptions: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 
 
@@ -77,6 +81,7 @@ def run(home: Path, *, minutes: float, people: int, seed: int, max_actions: int)
         report.actions = sum((resident.done for resident in residents), Counter())
         report.statuses = sum((resident.statuses for resident in residents), Counter())
         report.drift = count_drift(cato)
+        report.exceptions = _logged_exceptions(cato)
         report.violations = violations(cato, report.posts.messages)
         stored = [one for resident in residents for one in resident.stored]
         report.violations += memory_actions.violations(cato, stored)
@@ -137,6 +142,10 @@ def _fail(cato: Cato, dice: random.Random) -> str:
     return f"{fault} {name}"
 
 
+def _logged_exceptions(cato: Cato) -> Counter[str]:
+    return Counter(f"{kind} in {Path(path).name}:{line}" for path, line, kind in _EXCEPTION.findall(cato.logs()))
+
+
 def _judge_growth(report: SoakReport, minutes: float) -> list[str]:
     wrong = [f"database and index differ {report.drift} times"] * bool(report.drift)
     wrong += [f"a row of {name} was due for {age:.0f} s" for name, age in report.overdue.items() if age > _MAX_OVERDUE]
@@ -166,6 +175,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ("messages acknowledged", sum(message.is_acknowledged for message in messages)),
         ("never acknowledged", sum(not message.is_acknowledged for message in messages)),
         ("error pages", format_counts(report.statuses)),
+        ("exceptions in the log", format_counts(report.exceptions)),
         ("oldest due jobs, s", ", ".join(f"{name} {age:.0f}" for name, age in report.overdue.items())),
         ("settled after, s", report.settled_after),
         ("differences between database and index", report.drift),
