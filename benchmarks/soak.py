@@ -4,8 +4,9 @@
 
 People post, stop answers, read pages, search, add notes, upload, share and forget. At intervals a process is killed or
 stopped for five seconds, or Redis is emptied. The seed determines who does what and which fault happens when, but not how
-they meet. Exceptions in the log are listed with the line that raised them. Exit code 1 if data was lost or doubled, if database and index differ at the end, if a job was due for too long,
-or if a process other than Chroma, which grows with the data, keeps growing.
+they meet. Exceptions in the log are listed with the line that raised them. Exit code 1 if data was lost or doubled, if
+database and index differ at the end, if a job was due for too long, or if a process other than Chroma, which grows with
+the data, keeps growing.
 """
 
 from __future__ import annotations

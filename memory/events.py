@@ -73,7 +73,8 @@ def list_events(
 ) -> EventPage:
     """Return up to `limit` events of `spaces` after this position, None: from the oldest that is kept.
 
-    `through`: up to this position, None: to the end of the feed. `kinds`: only these kinds, if any are given. Raises EventsExpiredError if events after this position were removed, and if the feed has not come so far.
+    `through`: up to this position, None: to the end of the feed. `kinds`: only these kinds, if any are given. Raises
+    EventsExpiredError if events after this position were removed, and if the feed has not come so far.
     """
     has_unassigned = _assign_positions()
     feed = _get_feed()

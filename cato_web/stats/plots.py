@@ -16,15 +16,15 @@ WIDTH, HEIGHT = 420, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 96, 12, 26
 _LABEL_HEIGHT = 15
 _MAX_LABEL_LENGTH = 13
-_MARK_RADIUS = 3.5
+_R = 3.5  # of marks
 
 # SVG paths of marks around (0, 0): circle, square, triangle, diamond, cross.
 _MARKS = (
-    f"M{-_MARK_RADIUS} 0a{_MARK_RADIUS} {_MARK_RADIUS} 0 1 0 {2 * _MARK_RADIUS} 0a{_MARK_RADIUS} {_MARK_RADIUS} 0 1 0 {-2 * _MARK_RADIUS} 0z",
-    f"M{-_MARK_RADIUS} {-_MARK_RADIUS}h{2 * _MARK_RADIUS}v{2 * _MARK_RADIUS}h{-2 * _MARK_RADIUS}z",
-    f"M0 {-_MARK_RADIUS - 0.5}L{_MARK_RADIUS + 0.5} {_MARK_RADIUS}H{-_MARK_RADIUS - 0.5}z",
-    f"M0 {-_MARK_RADIUS - 1}L{_MARK_RADIUS + 1} 0L0 {_MARK_RADIUS + 1}L{-_MARK_RADIUS - 1} 0z",
-    f"M{-_MARK_RADIUS} {-_MARK_RADIUS}L{_MARK_RADIUS} {_MARK_RADIUS}M{-_MARK_RADIUS} {_MARK_RADIUS}L{_MARK_RADIUS} {-_MARK_RADIUS}",
+    f"M{-_R} 0a{_R} {_R} 0 1 0 {2 * _R} 0a{_R} {_R} 0 1 0 {-2 * _R} 0z",
+    f"M{-_R} {-_R}h{2 * _R}v{2 * _R}h{-2 * _R}z",
+    f"M0 {-_R - 0.5}L{_R + 0.5} {_R}H{-_R - 0.5}z",
+    f"M0 {-_R - 1}L{_R + 1} 0L0 {_R + 1}L{-_R - 1} 0z",
+    f"M{-_R} {-_R}L{_R} {_R}M{-_R} {_R}L{_R} {-_R}",
 )
 
 
@@ -80,9 +80,13 @@ def line_plot(series: Sequence[Series], *, columns: Sequence[str], title: str) -
         return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - share) / (1 - floor), 1)
 
     point_lists = [
-        [Point(x, y(v), f"{line_series.name}, {column}: {format_percent(v, 1)}") for x, v, column in zip(xs, line_series.values, columns, strict=True) if v is not None]
+        [
+            Point(x, y(value), f"{line_series.name}, {column}: {format_percent(value, 1)}")
+            for x, value, column in zip(xs, line_series.values, columns, strict=True)
+            if value is not None
+        ]
         for line_series in series
-    ]  # fmt: skip
+    ]
     labels = _separate_labels([points[-1].y if points else HEIGHT - _BOTTOM for points in point_lists])
     lines = [
         Line(

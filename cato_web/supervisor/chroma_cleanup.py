@@ -101,8 +101,9 @@ def _zero_unused_space(folder: Path) -> None:
 
     hnswlib does not initialise unused capacity, so a file can contain old memory, such as vectors of dropped
     collections. It writes the whole capacity when it creates the files, later only the used part. The files are therefore
-    as long as the first capacity or the used part, and the capacity in the header may be larger. The header contains a version (1), an offset, the
-    capacity, the number of elements and the bytes of each; length.bin has a four-byte number per element.
+    as long as the first capacity or the used part, and the capacity in the header may be larger. The header contains a
+    version (1), an offset, the capacity, the number of elements and the bytes of each; length.bin has a four-byte number
+    per element.
     """
     header, data, lengths = (folder / name for name in ("header.bin", "data_level0.bin", "length.bin"))
     if not header.is_file():

@@ -90,9 +90,9 @@ statistics = TermStatistics()
 def weigh_terms(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[QueryTerm, int]]:
     """Return the weighted terms with their row counts, rarest first, terms without rows last.
 
-    `terms` maps terms to words. A term that no row in `spaces` contains becomes a prefix, or is shortened if no term begins with it.
-    Long queries have enough terms and get no variants. Weights and counts come from the whole corpus. Variants depend
-    on readable rows only, because they would otherwise reveal which words occur elsewhere.
+    `terms` maps terms to words. A term that no row in `spaces` contains becomes a prefix, or is shortened if no term begins
+    with it. Long queries have enough terms and get no variants. Weights and counts come from the whole corpus. Variants
+    depend on readable rows only, because they would otherwise reveal which words occur elsewhere.
     """
     statistics.refresh()
     space_ids = list(spaces)

@@ -53,8 +53,7 @@ class Candidate(CandidateRow):
 
     `similarity` is None unless the exchange is among the nearest. `ranks` holds its rank in each list. The stages set
     `score` and `lexical_score`, which is from 0 to 1. `has_question`: it has nearly all terms of the query, however long it
-    is. `text_terms` holds the distinct terms of the exchange, without the
-    date terms that come first in `terms`.
+    is. `text_terms` holds the distinct terms of the exchange, without the date terms that come first in `terms`.
     """
 
     similarity: float | None = None

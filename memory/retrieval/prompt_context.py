@@ -186,7 +186,8 @@ def _body(passage: Passage) -> str:
     message, answer = passage.exchange.user_message, passage.exchange.assistant_message
     if not answer:
         return neutralise(message)
-    return f"{neutralise_line(passage.exchange.owner_name)}: {neutralise(message)}\nAnswer: {neutralise(_CITATION.sub('', answer))}"
+    author, answered = neutralise_line(passage.exchange.owner_name), neutralise(_CITATION.sub("", answer))
+    return f"{author}: {neutralise(message)}\nAnswer: {answered}"
 
 
 def _widen(passages: Sequence[Passage], remaining: int) -> None:

@@ -16,7 +16,8 @@ from memory.retrieval.types import ExchangeView, Hit
 def with_statements(hits: Sequence[Hit], *, asks_for_former: bool, is_recall: bool) -> list[Hit]:
     """Return the hits without superseded statements, unless the query asks for a former state.
 
-    For a recall, a statement that passes the gate stands for its sources, and is followed by those that contradict it. Without a statement among the hits, they are returned as they are, without a query.
+    For a recall, a statement that passes the gate stands for its sources, and is followed by those that contradict it.
+    Without a statement among the hits, they are returned as they are, without a query.
     """
     if not any(_is_statement(hit) for hit in hits):
         return list(hits)

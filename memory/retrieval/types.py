@@ -110,7 +110,8 @@ class Query:
 
     `get_vector` waits for the vector and returns None if the embedding model does not answer or, if the query is not
     `is_embedded`, may not receive the text; then only terms are searched. The vector is compared with the index of
-    `generation`, even if another generation becomes active meanwhile. `conversation_length` is a number of messages, 0 outside a conversation.
+    `generation`, even if another generation becomes active meanwhile. `conversation_length` is a number of messages, 0
+    outside a conversation.
 
     `get_traits` returns the traits of the newest message, or None if they are unknown. `has_context`: messages before it
     are known, on which a follow-up can depend.

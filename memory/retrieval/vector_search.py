@@ -139,7 +139,7 @@ def exact_similarities(query: Query, ids: Iterable[str], count: int) -> Similari
 def in_parallel(
     call: Callable[[str, list[str]], R], collections: Iterable[str], ids: Iterable[list[str]]
 ) -> Iterator[R]:
-    """Call the function with each collection and its vector ids concurrently; yield the results in the order of `collections`."""
+    """Call the function with each collection and its vector ids concurrently; yield the results in their order."""
     return _threads.map(call, collections, ids)
 
 

@@ -59,7 +59,8 @@ class Command(StoreCommand):
                     restored = restore(source, progress=bars)
                 self.stdout.write(
                     f"Restored the backup of {restored.made_at:%Y-%m-%d %H:%M} UTC: {restored.people:,} people, "
-                    f"{restored.exchanges:,} exchanges, {restored.rows:,} rows and {restored.files:,} files. Everybody has to sign in again."
+                    f"{restored.exchanges:,} exchanges, {restored.rows:,} rows and {restored.files:,} files. "
+                    "Everybody has to sign in again."
                 )
                 if restored.is_key_lost:
                     self.stdout.write(_KEY_LOST)
