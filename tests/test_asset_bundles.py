@@ -17,7 +17,7 @@ STATIC = Path(__file__).parents[1] / "static"
 UNBUNDLED = {
     "css/print.css",
     "js/boot.js", "js/notifications.js", "js/notification-settings.js", "js/bulk-select.js", "js/table-controls.js",
-    "js/key-hints.js", "js/saved-page.js", "js/source-sheet.js", "js/single-keys.js",
+    "js/kept-page.js", "js/key-hints.js", "js/saved-page.js", "js/source-sheet.js", "js/single-keys.js",
     "js/passkeys.js", "js/recovery-codes.js", "js/own-time-zone.js",
     # Loaded where an administrator has set a model, or an address, for them.
     "js/recorder.js", "js/dictation.js", "js/dictation-keys.js", "js/read-aloud.js",
