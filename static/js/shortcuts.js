@@ -5,6 +5,8 @@
   const lastShown = (selector) =>
     [...document.querySelectorAll(selector)].filter((node) => node.checkVisibility()).pop();
   const click = (selector) => [selector, (node) => node.click()];
+  // A link of the sidebar, which narrow windows hide until its menu is opened.
+  const inSidebar = (selector) => () => document.querySelector(`.sidebar ${selector}`);
 
   const threads = () => [...document.querySelectorAll(".sidebar li[id^='listed-'] > :first-child")];
   const neighbour = (by) => {
@@ -16,9 +18,9 @@
 
   // What each key needs on the page, as a selector or a function, and what it does with it.
   const shortcuts = {
-    "ctrl+k": click("a[data-quick-search]"),
-    "ctrl+shift+f": ["a[data-quick-search]", (link) => (location.href = link.href)],
-    "ctrl+shift+o": ["[data-new-thread]", (link) => (location.href = link.href)],
+    "ctrl+k": click(inSidebar("a[data-quick-search]")),
+    "ctrl+shift+f": [inSidebar("a[data-quick-search]"), (link) => (location.href = link.href)],
+    "ctrl+shift+o": [inSidebar("[data-new-thread]"), (link) => (location.href = link.href)],
     "alt+arrowup": [() => neighbour(-1), (link) => link.click()],
     "alt+arrowdown": [() => neighbour(1), (link) => link.click()],
     "ctrl+shift+s": click(".sidebar [data-sidebar-toggle]"),

@@ -20,6 +20,18 @@ def test_ctrl_k_finds_a_thread_and_enter_opens_it(visit, alice):
     page.wait_for_url(f"**{path}")
 
 
+def test_the_shortcuts_of_the_sidebar_work_while_a_narrow_window_hides_it(visit, alice):
+    page = visit(alice, "/stats")
+    page.set_viewport_size({"width": 500, "height": 700})
+    expect(page.locator("#sidebar")).to_be_hidden()
+
+    page.keyboard.press("Control+k")
+    expect(page.locator("#quick-search-query")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Shift+O")
+    page.wait_for_url(f"{page.url.removesuffix('/stats')}/")
+
+
 def test_the_command_menu_works_by_keyboard(visit, alice):
     page = visit(alice)
     box = page.get_by_label("Message", exact=True)
