@@ -204,3 +204,9 @@ def test_failed_embeddings_are_listed_with_their_reason_and_retried(tmp_path, en
         wait_for(
             lambda: cato.sql("SELECT count(*) FROM memory_embeddingjob WHERE state = 'done'") == [(1,)], "the retry"
         )
+
+
+def test_the_current_tab_is_in_view_on_a_phone(administrator, visit):
+    page = visit(administrator, "/admin/audit", viewport={"width": 390, "height": 800})
+    expect(page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=1)
+    assert page.evaluate("scrollY") == 0
