@@ -33,19 +33,23 @@ def page(alice, chroma):
 
 def test_every_turn_of_a_long_thread_is_reachable_and_its_exchange_links_to_it(alice, page):
     long = thread(alice)
-    turns = [turn(long, f"Question {n}", f"Answer {n}") for n in range(3 * PAGE_SIZE)]
-    stored = exchange(alice, "Question 20", "Answer 20", thread_id=long.id, turn_id=turns[20].id)
+    count = MAX_MISSED + PAGE_SIZE
+    turns = [turn(long, f"Question {n}", f"Answer {n}") for n in range(count)]
 
     latest = page.get(f"/t/{long.id}").content.decode()
-    assert f"Question {3 * PAGE_SIZE - 1}" in latest
-    assert "Question 20<" not in latest
+    assert f"Question {count - 1}<" in latest
+    assert f"Question {count - PAGE_SIZE - 1}<" not in latest
     assert "Load earlier turns" in latest
 
-    location = page.get(f"/m/{stored.id}").headers["location"]
-    html = page.get(location.split("#")[0]).content.decode()
-    assert location.endswith(f"#turn-{turns[20].id}")
-    assert f'id="turn-{turns[20].id}"' in html
-    assert 'ws-connect="/ws/t/' not in html
+    # A page is live if it has all turns up to the latest.
+    for number, is_live in ((20, False), (40, True)):
+        stored = exchange(alice, f"Question {number}", thread_id=long.id, turn_id=turns[number].id)
+        location = page.get(f"/m/{stored.id}").headers["location"]
+        html = page.get(location.split("#")[0]).content.decode()
+        assert location.endswith(f"#turn-{turns[number].id}")
+        assert f'id="turn-{turns[number].id}"' in html
+        assert (f"Question {count - 1}<" in html) == is_live
+        assert ('ws-connect="/ws/t/' in html) == is_live
 
 
 @pytest.mark.parametrize(("read", "begins_earlier"), [(ago(hours=1), True), (ago(hours=-1), False)])

@@ -86,7 +86,8 @@ def _window(
 ) -> tuple[list[Turn], int | None]:
     """Return the turns to show, and the position of the next page (None: these are the latest).
 
-    The latest are a page, or more if it begins with a turn that this person has not read.
+    The latest are a page, or more if it begins with a turn that this person has not read. From `start` on, these are all if
+    there are few, so that the page is live.
     """
     turns = (
         thread.turns.active_branch()
@@ -101,8 +102,8 @@ def _window(
         return latest, None
     if until is not None:
         return list(turns.filter(position__gte=start, position__lt=until).order_by("position")[:PAGE_SIZE]), until
-    page = list(turns.filter(position__gte=start).order_by("position")[: PAGE_SIZE + 1])
-    return page[:PAGE_SIZE], page[PAGE_SIZE].position if len(page) > PAGE_SIZE else None
+    page = list(turns.filter(position__gte=start).order_by("position")[: MAX_MISSED + 1])
+    return (page, None) if len(page) <= MAX_MISSED else (page[:PAGE_SIZE], page[PAGE_SIZE].position)
 
 
 def _previous_page(thread: Thread, first: Turn) -> int | None:
