@@ -64,6 +64,7 @@ def jumping_clock(home: Path) -> Iterator[tuple[dict[str, str], Callable[[Cato],
     """Set the clock of all processes an hour forward, as after a pause of the machine, and then back by a minute."""
     if not _FAKETIME.exists():
         raise SystemExit(f"Install libfaketime; {_FAKETIME} is missing.")
+    home.mkdir(parents=True)
     clock = home / "clock"
     clock.write_text("+0\n")
 
