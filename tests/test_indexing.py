@@ -224,6 +224,19 @@ def test_a_refused_request_differs_from_an_unavailable_index(memory, monkeypatch
     assert type(raised.value) is expected
 
 
+def test_a_collection_can_be_used_while_another_thread_forgets_it(memory, person, monkeypatch):
+    class Forgotten(dict[str, object]):
+        """What is stored is forgotten at once."""
+
+        def __setitem__(self, name: str, handle: object) -> None:
+            pass
+
+    exchange(person, "The boiler was replaced.")
+    memory.index_pending()
+    monkeypatch.setattr(store, "_collections", Forgotten())
+    assert store.count(Collection.objects.get().name) > 0
+
+
 def test_the_retry_after_of_a_provider_is_respected(memory, person, monkeypatch):
     exchange(person, "The boiler was replaced.")
     monkeypatch.setattr(

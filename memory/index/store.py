@@ -342,16 +342,14 @@ def _touch(collection: Collection) -> bool:
 
 
 def _collection(name: str, *, create: bool = False, fresh: bool = False) -> Collection:
-    if fresh:
-        _collections.pop(name, None)
-    if name not in _collections:
-        if create:
-            _collections[name] = _get_client().get_or_create_collection(
-                name, embedding_function=None, configuration=_configuration()
-            )
-        else:
-            _collections[name] = _get_client().get_collection(name, embedding_function=None)
-    return _collections[name]
+    # Other threads forget handles meanwhile, so the dictionary is read once.
+    handle = None if fresh else _collections.get(name)
+    if handle is None and create:
+        handle = _get_client().get_or_create_collection(name, embedding_function=None, configuration=_configuration())
+    elif handle is None:
+        handle = _get_client().get_collection(name, embedding_function=None)
+    _collections[name] = handle
+    return handle
 
 
 def _configuration() -> CreateCollectionConfiguration:
