@@ -64,6 +64,7 @@ from memory.exchanges.states import MemoryState, memory_states, states_of
 from memory.exchanges.supersessions import CONFIRMED, REJECTED, decisions_of
 from memory.exchanges.supersessions import decide as decide_supersession
 from memory.filters import Filter, Phrase, all_of, parse_filter
+from memory.index.chroma import connect_vector_store, ping_vector_store
 from memory.index.embedding import embed, embedding_model
 from memory.index.embedding_policy import embedding_policy_of, ensure_embeddable, set_embedding_policy
 from memory.index.generations import (
@@ -88,7 +89,7 @@ from memory.index.reconcile import (
     no_progress,
     reconcile,
 )
-from memory.index.store import connect_vector_store, ping_vector_store, request_file_cleanup
+from memory.index.store import request_file_cleanup
 from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
 from memory.knowledge import decisions as knowledge_decisions
 from memory.knowledge.acceptance import SourceText, unsupported_part

@@ -47,11 +47,11 @@ def chroma(home: Path) -> Iterator[None]:
     """Start a real Chroma server for tests that call memory in this process."""
     process = server.start_chroma(home, "chroma", home / "chroma", topology.CHROMA_PORT)
     from memory.errors import VectorStoreUnavailableError
-    from memory.index import store
+    from memory.index import chroma
 
     def is_available() -> bool:
         try:
-            store.ping_vector_store()
+            chroma.ping_vector_store()
         except VectorStoreUnavailableError:
             return False
         return True

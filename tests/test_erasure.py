@@ -51,7 +51,7 @@ import django, json, sys, uuid
 django.setup()
 from django.utils import timezone
 from memory import api
-from memory.index import store
+from memory.index import chroma
 from memory.spaces import access
 from memory.exchanges import forgetting, receipts
 from memory.models import *
@@ -106,8 +106,8 @@ while set(api.memory_states(ids).values()) != {"remembered"}:
 vectors = []
 for exchange in [*gone, *stated, follower]:
     row = EmbeddingJob.objects.select_related("collection").get(exchange=exchange)
-    found = store._collection(row.collection.name).get(
-        ids=vector_ids(row.exchange_id, row.version, row.parts), include=["embeddings"])
+    ids = vector_ids(row.exchange_id, row.version, row.parts)
+    found = chroma.run(row.collection.name, lambda handle: handle.get(ids=ids, include=["embeddings"]))
     import numpy as np
     made = [v for v, id in zip(found["embeddings"], found["ids"]) if exchange != follower or ":whole:" in id]
     cached = CachedEmbedding.objects.get(content_hash=Exchange.objects.get(pk=exchange.pk).content_hash)

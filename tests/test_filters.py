@@ -18,7 +18,7 @@ from memory.errors import InvalidInputError
 from memory.exchanges.metadata import save_metadata_values, validate_metadata
 from memory.filters import chroma_fields, parse_filter, to_chroma, to_sql
 from memory.filters.selectivity import ids_if_selective
-from memory.index import store
+from memory.index import chroma, store
 from memory.models import Exchange, MetadataValue, Space
 from memory.spaces import access
 from tests.factories import PersonFactory
@@ -97,7 +97,7 @@ def ids_in_index(filters: Mapping[str, Any]) -> set[str] | None:
     condition = to_chroma(parse_filter(filters))
     if condition is None:
         return None
-    return set(store._collection(COLLECTION).get(where=condition, include=[])["ids"])
+    return set(chroma.run(COLLECTION, lambda handle: handle.get(where=condition, include=[]))["ids"])
 
 
 def matches(filters: Mapping[str, Any], row: Exchange) -> bool:

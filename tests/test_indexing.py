@@ -17,7 +17,7 @@ from cato_web import context_processors
 from memory import signals
 from memory.embeddings import local, multilingual_e5
 from memory.errors import EmbeddingDimensionError, EmbeddingError, VectorStoreRequestError, VectorStoreUnavailableError
-from memory.index import generations, parts, store
+from memory.index import chroma, generations, parts, store
 from memory.models import CachedEmbedding, Collection, EmbeddingJob, IndexGeneration, Job
 from memory.spaces import access
 from tests.factories import exchange
@@ -233,7 +233,7 @@ def test_a_collection_can_be_used_while_another_thread_forgets_it(memory, person
 
     exchange(person, "The boiler was replaced.")
     memory.index_pending()
-    monkeypatch.setattr(store, "_collections", Forgotten())
+    monkeypatch.setattr(chroma, "_handles", Forgotten())
     assert store.count(Collection.objects.get().name) > 0
 
 

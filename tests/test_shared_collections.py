@@ -18,7 +18,7 @@ from cato_web.accounts.models import User
 from memory import jobs
 from memory.exchanges.receipts import receipt_for
 from memory.filters import parse_filter
-from memory.index import generations, indexing, placement, purge, reconcile, store, vectors
+from memory.index import chroma, generations, indexing, placement, purge, reconcile, store, vectors
 from memory.maintenance import sweep
 from memory.models import Collection, EmbeddingJob, Exchange, Job, Placement, Space
 from memory.spaces import access, groups
@@ -80,7 +80,7 @@ def stored_spaces(exchanges: Iterable[Exchange], collection: Collection) -> set[
     ids = [id for one in exchanges for id in vectors.all_vector_ids(one.id, 2)]
     if not store.existing_ids(collection.name, ids):
         return set()
-    found = store._collection(collection.name).get(ids=ids, include=["metadatas"])
+    found = chroma.run(collection.name, lambda handle: handle.get(ids=ids, include=["metadatas"]))
     return {fields["space"] for fields in found["metadatas"]}
 
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 from memory import jobs
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.index import placement, store
+from memory.index.chroma import CollectionMissingError
 from memory.index.generations import next_collection_name
 from memory.index.reconcile import (
     ABANDONED,
@@ -132,7 +133,7 @@ def rebuild_collection(collection: Collection, *, progress: ProgressCallback = n
         )
         progress("exchanges", len(page))
     # No row names the source after the swap. The mark keeps other processes from dropping it as an orphan.
-    with suppress(store.CollectionMissingError):
+    with suppress(CollectionMissingError):
         store.mark_in_use(source)
     if not _switch(collection, source, target):
         store.drop(target)

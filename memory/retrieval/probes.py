@@ -193,12 +193,14 @@ def _build(arrays: dict[str, Any]) -> Probe:
 def _probes_of(provider: str, model: str, dimension: int) -> Probes | None:
     """Return the probes of a model for vectors of this length; they are read once per process."""
     key = (provider, model)
-    if key not in _probes or not _fit_together(_probes[key], dimension):
-        found = load_shipped() if is_shipped(provider, model) else _load_stored(provider, model)
-        if not set(TRAITS) <= set(found) or not _fit_together(found, dimension):
-            return None
-        _probes[key] = found
-    return _probes[key]
+    known = _probes.get(key)
+    if known is not None and _fit_together(known, dimension):
+        return known
+    found = load_shipped() if is_shipped(provider, model) else _load_stored(provider, model)
+    if not set(TRAITS) <= set(found) or not _fit_together(found, dimension):
+        return None
+    _probes[key] = found
+    return found
 
 
 def _fit_together(probes: Probes, dimension: int) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from memory import jobs
 from memory.index import store
+from memory.index.chroma import CollectionMissingError
 from memory.index.vectors import ScoredId, Similarities, best_by_exchange, vector_ids
 from memory.models import Collection, EmbeddingJob, Job, Placement
 from memory.retrieval.types import Query
@@ -45,7 +46,7 @@ class CollectionSearch:
         """Return the vectors that were found. Raises the errors of `store.query`."""
         try:
             return self.answer.result()
-        except store.CollectionMissingError:
+        except CollectionMissingError:
             # A rebuild may have replaced the collection. Retry with its current name.
             current = Collection.objects.values_list("name", flat=True).get(pk=self.key)
             if current == self.name:
@@ -63,12 +64,12 @@ class PendingVectorSearch:
     def wait(self) -> SimilarityById:
         """Wait for all collections and return the same result, with the same errors, as `nearest`."""
         pairs: list[ScoredId] = []
-        missing: list[store.CollectionMissingError] = []
+        missing: list[CollectionMissingError] = []
         stored = EmbeddingJob.objects.filter(state=Job.State.DONE, parts__gt=0)
         for running in self.searches:
             try:
                 pairs += running.wait()
-            except store.CollectionMissingError as error:
+            except CollectionMissingError as error:
                 # A missing collection is an error only if it contained vectors.
                 if jobs.requeue(stored.filter(collection=running.key)):
                     missing.append(error)
