@@ -27,7 +27,9 @@ def test_the_shortcuts_of_the_sidebar_work_while_a_narrow_window_hides_it(visit,
 
     page.keyboard.press("Control+k")
     expect(page.locator("#quick-search-query")).to_be_focused()
+    page.keyboard.type("boat")
     page.keyboard.press("Escape")
+    expect(page.locator("#quick-search-query")).to_be_hidden()
     page.keyboard.press("Control+Shift+O")
     page.wait_for_url(f"{page.url.removesuffix('/stats')}/")
 
