@@ -6,19 +6,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
 from memory.index import chroma
-from memory.index.chroma import CollectionMissingError, map_chroma_errors
+from memory.index.chroma import CollectionMissingError, Handle, Rows, map_chroma_errors
 from memory.index.vectors import ScoredId
 from memory.utils.batching import batched
-
-if TYPE_CHECKING:
-    from memory.index.chroma import Handle, Rows
 
 R = TypeVar("R")
 
