@@ -83,11 +83,11 @@ def _claim_next(batch: int) -> list[EmbeddingJob]:
     conversations, documents = due.filter(exchange__source_file=""), due.exclude(exchange__source_file="")
     is_active = Q(generation__state=IndexGeneration.State.ACTIVE)
     is_imported = Q(exchange__source=Exchange.Source.IMPORT)
-    written = conversations.filter(is_active, ~is_imported, exchange__record=None)
-    bulk = conversations.filter(~is_active | is_imported | Q(exchange__record__isnull=False))
-    claims = [partial(_claim_batch, written), partial(_claim_batch, bulk), partial(_claim_chunks, documents)]
-    first = {_ROUND // 2: 1, 0: 2}.get(batch % _ROUND, 0)
-    return next(filter(None, (claim() for claim in (claims[first], *claims))), [])
+    written = partial(_claim_batch, conversations.filter(is_active, ~is_imported, exchange__record=None))
+    in_bulk = partial(_claim_batch, conversations.filter(~is_active | is_imported | Q(exchange__record__isnull=False)))
+    of_document = partial(_claim_chunks, documents)
+    first = {0: of_document, _ROUND // 2: in_bulk}.get(batch % _ROUND, written)
+    return next(filter(None, (claim() for claim in (first, written, in_bulk, of_document))), [])
 
 
 def _claim_batch(rows: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
