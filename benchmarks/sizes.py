@@ -36,8 +36,7 @@ from benchmarks.synthetic_store import (
 from benchmarks.temporary_store import temporary_store
 
 if TYPE_CHECKING:
-    from chromadb.api.models.Collection import Collection
-
+    from memory.index.chroma import Handle
     from memory.retrieval.types import Query
     from memory.spaces.access import SpaceIds
 
@@ -298,7 +297,7 @@ def _query(text: str, vector: Vectors, space_ids: SpaceIds) -> Query:
     )
 
 
-def _bare(collection: str) -> Collection:
+def _bare(collection: str) -> Handle:
     """Return a collection of Chroma's own client."""
     return chroma_client(os.environ["CHROMA_URL"]).get_collection(collection, embedding_function=None)
 

@@ -35,7 +35,7 @@ class _DocumentError(Exception):
 
 
 def is_document_address(client_id: str) -> bool:
-    """Return whether the ID of a client is an address: https, with a path that has no `.` and `..`, and nothing more."""
+    """Return whether the ID of a client is an https address with a path, and without dot segments, escapes and query."""
     if not client_id.startswith("https://") or len(client_id) > OAuthClient.MAX_ID_LENGTH or not is_allowed(client_id):
         return False
     parts = urlsplit(client_id)

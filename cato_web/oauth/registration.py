@@ -30,7 +30,7 @@ class RegistrationError(CatoError):
 
 
 class ClientMetadata(BaseModel):
-    """The metadata that Cato uses; clients may send more. Only documents are read for ID and secret."""
+    """The metadata that Cato uses; clients may send more. ID and secret matter in client ID metadata documents only."""
 
     redirect_uris: list[Annotated[str, StringConstraints(max_length=MAX_REDIRECT_URI_LENGTH)]] = Field(
         min_length=1, max_length=_MAX_REDIRECT_URIS

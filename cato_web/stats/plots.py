@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 420, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 96, 12, 26
 _LABEL_HEIGHT = 15
 _MAX_LABEL_LENGTH = 13
-_R = 3.5  # of marks
+_R = 3.5  # the radius of a mark
 
 # SVG paths of marks around (0, 0): circle, square, triangle, diamond, cross.
 _MARKS = (

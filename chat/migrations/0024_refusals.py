@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='turn',
             name='is_refusal',
-            field=models.BooleanField(default=False, help_text='in its answer the model refuses, as it reports itself'),
+            field=models.BooleanField(default=False, help_text='the model refuses in this answer, as its endpoint reports'),
         ),
         migrations.AddField(
             model_name='turn',

@@ -86,7 +86,9 @@ class Turn(models.Model):
     message = models.TextField()
     attachments = models.ManyToManyField(Attachment, related_name="turns")
     answer = models.TextField(blank=True)
-    is_refusal = models.BooleanField(default=False, help_text="in its answer the model refuses, as it reports itself")
+    is_refusal = models.BooleanField(
+        default=False, help_text="the model refuses in this answer, as its endpoint reports"
+    )
     reasoning = models.TextField(blank=True, help_text="the model's reasoning; shown, never remembered or sent")
     state = models.CharField(max_length=11, choices=State.choices, default=State.QUEUED)
     revision = models.PositiveIntegerField(default=0, help_text="incremented with each change that pages show")

@@ -86,8 +86,8 @@ def _window(
 ) -> tuple[list[Turn], int | None]:
     """Return the turns to show, and the position of the next page (None: these are the latest).
 
-    The latest are a page, or more if it begins with a turn that this person has not read. From `start` on, these are all if
-    there are few, so that the page is live.
+    The latest are a page, or more if it begins with a turn that this person has not read. From `start` on, all turns are
+    shown if they are at most MAX_MISSED, so that the page is live.
     """
     turns = (
         thread.turns.active_branch()

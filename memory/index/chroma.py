@@ -114,7 +114,7 @@ def connect_vector_store() -> None:
 
 
 def run(name: str, operation: Callable[[Handle], R], *, create: bool = False) -> R:
-    """Return the result of `operation` on the collection; `create` one that is missing. Raises CollectionMissingError."""
+    """Return the result of `operation` on the collection. Raises CollectionMissingError, unless `create` creates it."""
     from chromadb.errors import NotFoundError
 
     try:

@@ -38,8 +38,8 @@ _BATCH_SIZE = 64
 # Characters per batch for a local model: a few seconds of work for one core, during which other work waits, and far less
 # than a lease. A remote provider gets whole batches.
 _LOCAL_BATCH_CHARS = 12_000
-# Of so many batches one is of documents and one of what came in bulk, which otherwise would wait for as long as conversations
-# keep the worker busy.
+# Of so many batches in a row, one is of documents and one of what came in bulk. Otherwise these would wait for as long as
+# conversations keep the worker busy.
 _ROUND = 8
 # What is embedded of an exchange has about this length at most.
 _MAX_EXCHANGE_CHARS = 12_000
@@ -51,7 +51,7 @@ def index_pending(limit: int | None = None) -> int:
     """Embed due exchanges until none is left or `limit` is reached; return the number embedded.
 
     Conversations and notes come first, oldest first. Imports, records of programs and a new index generation follow, then
-    documents; of eight batches, one is of the former and one of the latter although messages wait. For chunks, people take
+    documents; of eight batches, one is of the former and one of the latter even if messages wait. For chunks, people take
     turns by batch, and each person's shortest document comes first. A complete document is published at once. Failures
     are stored on the rows and retried later, not raised.
     """
