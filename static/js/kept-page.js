@@ -1,4 +1,4 @@
-// Keeps a page that is to be saved as a note while its reader signs in, because a form drops what follows the # of its address.
+// Keeps a page that is to be saved as a note while its reader signs in: a form drops what follows the # of an address.
 (() => {
   if (location.hash.length < 2) return;
   try {
