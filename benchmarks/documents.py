@@ -34,7 +34,8 @@ _TIMEOUT = 1800
 
 def text_of(megabytes: float) -> bytes:
     """Return paragraphs of plain English, all different."""
-    paragraphs, size = [], 0
+    size = 0
+    paragraphs: list[str] = []
     while size < megabytes * 1_000_000:
         n = len(paragraphs)
         paragraphs.append("".join(SENTENCE.format(n=n, day=(n + k) % 28 + 1) for k in range(5)))
@@ -157,7 +158,7 @@ def with_bare_libraries(cato: Cato, folder: Path, data: bytes) -> tuple[int, flo
 
 
 def _chroma_port(cato: Cato) -> str:
-    return processes(cato)["chroma"].environ()["CHROMA_PORT"]
+    return str(processes(cato)["chroma"].environ()["CHROMA_PORT"])
 
 
 def main() -> None:

@@ -97,7 +97,7 @@ def _resident(process: psutil.Process | None) -> float:
     """Return the megabytes that a process and its children use; 0 if it has just ended."""
     try:
         family = [] if process is None else [process, *process.children(recursive=True)]
-        return sum(one.memory_info().rss for one in family) / MB
+        return float(sum(one.memory_info().rss for one in family) / MB)
     except psutil.NoSuchProcess:
         return 0.0
 

@@ -14,6 +14,7 @@ import json
 import os
 import statistics
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -87,10 +88,10 @@ def _pages(browser: Client, paths: list[str]) -> list[float]:
 
 def _recalls(cato: Cato, browser: Client, endpoint: FakeEndpoint, questions: list[str]) -> list[float]:
     endpoint.script(KEY, answer="So it is.")
+    query = "SELECT 1 FROM chat_turn WHERE thread_id = ? AND state = 'complete'"
     for question in questions:
         thread = browser.send_message(question)
-        query = "SELECT 1 FROM chat_turn WHERE thread_id = ? AND state = 'complete'"
-        wait_for(lambda thread=thread, query=query: cato.sql(query, thread.replace("-", "")), "the answer")
+        wait_for(partial(cato.sql, query, thread.replace("-", "")), "the answer")
     return [float(ms) for (ms,) in cato.sql("SELECT recall_ms FROM chat_turn WHERE recall_ms IS NOT NULL")]
 
 

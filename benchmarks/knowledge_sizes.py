@@ -13,6 +13,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
@@ -80,7 +81,7 @@ def _measure(space: Space) -> tuple[int, float, float, float, float, float, floa
     api.mark_as_read(space, batch.uninformative)
     clustered = 1000 * (time.perf_counter() - started) - due
     requests = [
-        _milliseconds(lambda ids=ids: extract(space, ids, ask=lambda _messages: NOTHING, hold=lambda: None))
+        _milliseconds(partial(extract, space, ids, ask=lambda _messages: NOTHING, hold=lambda: None))
         for ids in join_small(batch.clusters)
     ]
     assert not api.unread_exchanges(space.pk).exists()

@@ -64,6 +64,7 @@ class Stores:
         """Remember the documents and index them."""
         from memory import api
 
+        texts = [_both_messages(document) for document in documents]
         stored = api.remember_many(
             [
                 api.NewExchange(
@@ -73,9 +74,10 @@ class Stores:
                     timestamp=_time(document["time"]),
                     thread_id=uuid.uuid5(_NAMESPACE, f"{name} {document['conversation']}"),
                     session_id=uuid.uuid5(_NAMESPACE, f"{name} {document['conversation']} {document['session']}"),
-                    **_both_messages(document),
+                    user_message=message,
+                    assistant_message=answer,
                 )
-                for document in documents
+                for document, (message, answer) in zip(documents, texts, strict=True)
             ]
         )
         pairs = list(zip(stored, documents, strict=True))
@@ -86,7 +88,7 @@ class Stores:
             api.index_pending(limit=1_000_000)
         self._conversations[name] |= {document["conversation"] for document in documents}
         if self._has_instructions and len(self._conversations[name]) == 1:
-            is_said = [_both_messages(document)["user_message"] == document["user"] for document in documents]
+            is_said = [message == document["user"] for document, (message, _) in zip(documents, texts, strict=True)]
             said = {row.id: document["user"] for (row, document), is_one in zip(pairs, is_said, strict=True) if is_one}
             self._recognise(name, said)
         return {"stored": len(stored)}
@@ -141,18 +143,16 @@ def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
 
 
-def _both_messages(document: dict[str, Any]) -> dict[str, str]:
-    """Return both messages, prefixed by the speaker's name if known, as in imports."""
+def _both_messages(document: dict[str, Any]) -> tuple[str, str]:
+    """Return the message and its answer, prefixed by the speaker's name if known, as in imports."""
     user, assistant, text = document["user"], document["assistant"], document["text"]
     if not user:
-        return {"user_message": text}
+        return text, ""
     head = text.find(user)
     label = text[:head] if 0 <= head <= 40 else ""
     between = text[head + len(user) :].removesuffix(assistant).lstrip("\n") if assistant else ""
-    return {
-        "user_message": ("" if label == "User: " else label) + user,
-        "assistant_message": ("" if between == "Assistant: " or len(between) > 40 else between) + assistant,
-    }
+    message = ("" if label == "User: " else label) + user
+    return message, ("" if between == "Assistant: " or len(between) > 40 else between) + assistant
 
 
 class Handler(BaseHTTPRequestHandler):

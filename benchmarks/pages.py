@@ -43,12 +43,13 @@ def conversations(threads: int, turns: int) -> Iterator[dict[str, Any]]:
     """Return threads of one turn each, then one of fifty turns, and one of `turns`."""
     began = datetime(2024, 1, 1, tzinfo=UTC)
     for number in range(threads):
-        yield _conversation(f"Thread {number}", 1, began + timedelta(minutes=number))
-    yield _conversation("A short thread", 50, began + timedelta(days=300))
-    yield _conversation("A long thread", turns, began + timedelta(days=301))
+        yield conversation(f"Thread {number}", 1, began + timedelta(minutes=number))
+    yield conversation("A short thread", 50, began + timedelta(days=300))
+    yield conversation("A long thread", turns, began + timedelta(days=301))
 
 
-def _conversation(title: str, turns: int, began: datetime) -> dict[str, Any]:
+def conversation(title: str, turns: int, began: datetime, *, is_remembered: bool = False) -> dict[str, Any]:
+    """Return a thread in Cato's own format."""
     messages = [
         {
             "id": f"{title} {number}",
@@ -61,7 +62,8 @@ def _conversation(title: str, turns: int, began: datetime) -> dict[str, Any]:
         }
         for number in range(turns)
     ]
-    thread = {"id": title, "title": title, "created_at": began.isoformat(), "model": "", "is_remembered": False}
+    thread: dict[str, Any] = {"id": title, "title": title, "created_at": began.isoformat(), "model": ""}
+    thread["is_remembered"] = is_remembered
     return {"format": "cato-thread", "version": 1, "thread": thread, "turns": messages}
 
 
@@ -121,7 +123,7 @@ def look_at(browser: Browser, person: Client, path: str) -> tuple[float, int, in
     return *weight, statistics.median(paints), statistics.median(usable)
 
 
-def cost_of_frames(browser: Browser, person: Client, endpoint: FakeEndpoint) -> list[tuple[str, float, float, float]]:
+def cost_of_frames(browser: Browser, person: Client, endpoint: FakeEndpoint) -> list[tuple[str, float, int, float]]:
     """Return CPU milliseconds per second of streaming, per tenth of a long answer; and the long tasks."""
     words = [f"word{number}" + (".\n\n" if number % 60 == 59 else "") for number in range(_WORDS)]
     endpoint.script(KEY, answer=" ".join(words).replace("\n ", "\n"), token_delay=0.005)
@@ -138,7 +140,7 @@ def cost_of_frames(browser: Browser, person: Client, endpoint: FakeEndpoint) -> 
     )
     session = context.new_cdp_session(page)
     session.send("Performance.enable")
-    rows = []
+    rows: list[tuple[str, float, int, float]] = []
     for tenth in range(1, 11):
         _until_words(page, (tenth - 1) * _WORDS // 10 + 50)
         before, began = _cpu_times(session), time.monotonic()
@@ -162,7 +164,9 @@ def _until_words(page: Page, number: int) -> None:
 
 
 def _cpu_times(session: CDPSession) -> float:
-    found = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+    found: dict[str, float] = {
+        metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]
+    }
     return sum(found[name] for name in _METRICS)
 
 

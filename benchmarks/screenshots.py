@@ -13,8 +13,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from benchmarks.bench import workbench
 from tests.fake_endpoint import FakeEndpoint, start
@@ -36,7 +37,8 @@ def water(litres: int) -> str:
 | Monday | 12 |
 | Tuesday | 14 |
 """
-SIZES = {"desk": {"width": 1280, "height": 860}, "phone": {"width": 390, "height": 844}}
+SIZES: dict[str, ViewportSize] = {"desk": {"width": 1280, "height": 860}, "phone": {"width": 390, "height": 844}}
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path) -> dict[str, str]:
@@ -105,7 +107,7 @@ STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
 
 
 @contextmanager
-def pages(browser: Browser, person: Client, size: str, scheme: str) -> Iterator[Page]:
+def pages(browser: Browser, person: Client, size: str, scheme: Literal["light", "dark"]) -> Iterator[Page]:
     """Yield a signed-in page of this size and colour scheme."""
     context = browser.new_context(
         base_url=person.url,
@@ -132,7 +134,7 @@ def main() -> None:
             person = cato.set_up()
             addresses = fill(cato, endpoint, person, home)
             for size in SIZES:
-                for scheme in ("light", "dark"):
+                for scheme in SCHEMES:
                     with pages(browser, person, size, scheme) as page:
                         for name, path in addresses.items():
                             page.goto(path)

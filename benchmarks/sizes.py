@@ -257,8 +257,8 @@ def arrivals(layout: Layout, texts: Texts, count: int) -> list[Row]:
         assert indexed == TOGETHER, indexed
         parts = [(row, embedding_texts(row)) for row in stored]
         ids = [id for row, pieces in parts for id in vector_ids(row.pk, 1, len(pieces))]
-        fields = [chroma_fields(row, row.metadata) for row, pieces in parts for _ in pieces]
-        for (name, collection), metadata in zip(bare.items(), (None, fields), strict=True):
+        metadatas: tuple[Any, Any] = (None, [chroma_fields(row, row.metadata) for row, pieces in parts for _ in pieces])
+        for (name, collection), metadata in zip(bare.items(), metadatas, strict=True):
             started = time.perf_counter()
             vectors = embedder.embed_documents([text for _, pieces in parts for text in pieces])
             collection.add(ids=ids, embeddings=vectors, metadatas=metadata)

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from benchmarks.figures import table
 from benchmarks.temporary_store import temporary_store
@@ -40,15 +41,15 @@ class Recorder:
     """Counts requests and replies by outcome, and changes requests as the options say."""
 
     def __init__(self, schema: str, max_tokens: int) -> None:
-        from chat.knowledge import worker
-        from chat.llm import client
+        from chat.llm.http import post
+        from chat.llm.structured import complete_json
 
         self.requests = self.tokens = self.drafts = 0
         self.outcomes: Counter[str] = Counter()
         self._schema, self._max_tokens = schema, max_tokens
-        self._post, self._complete_json = client.post, worker.complete_json
-        client.post = self.post  # type: ignore[assignment]
-        worker.complete_json = self.complete_json
+        self._post, self._complete_json = post, complete_json
+        mock.patch("chat.llm.client.post", self.post).start()
+        mock.patch("chat.knowledge.worker.complete_json", self.complete_json).start()
 
     def post(self, endpoint: Any, path: str, body: dict[str, Any]) -> Any:
         self.requests += 1

@@ -10,12 +10,17 @@ import random
 import re
 import sys
 import time
+from functools import partial
 
 from benchmarks.bench import workbench
 from benchmarks.figures import percentile, table
 from tests.fake_endpoint import start
-from tests.server import running, wait_for
+from tests.server import Client, running, wait_for
 from tests.socket import open_socket
+
+
+def _find_stop_button(person: Client, thread: str) -> re.Match[str] | None:
+    return re.search(r'formaction="(/t/[^"]+/stop)"', person.thread_page(thread))
 
 
 def measure(stops: int, seed: int) -> list[float]:
@@ -33,7 +38,7 @@ def measure(stops: int, seed: int) -> list[float]:
                 with open_socket(ada, thread) as page:
                     page.hello()
                     found = wait_for(
-                        lambda thread=thread: re.search(r'formaction="(/t/[^"]+/stop)"', ada.thread_page(thread)),
+                        partial(_find_stop_button, ada, thread),
                         "a Stop button",
                     )
                     time.sleep(chance.uniform(0, 0.5))

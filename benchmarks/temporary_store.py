@@ -34,7 +34,7 @@ def temporary_store(database_url: str = "") -> Iterator[User]:
         }
         if database_url:
             os.environ["DATABASE_URL"] = database_url
-        chroma = server.start_chroma(folder, "chroma", folder / "chroma", port)
+        vector_store = server.start_chroma(folder, "chroma", folder / "chroma", port)
         try:
             django.setup()
             from django.core.management import call_command
@@ -46,7 +46,7 @@ def temporary_store(database_url: str = "") -> Iterator[User]:
             server.wait_for(lambda: _answers(chroma.ping_vector_store), "Chroma")
             yield create_person(name="Bench", email="bench@cato.example", password="four plain words are fine")
         finally:
-            chroma.end()
+            vector_store.end()
 
 
 def _answers(ping: object) -> bool:

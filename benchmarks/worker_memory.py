@@ -30,7 +30,8 @@ def main() -> None:
     with workbench() as folder, running(folder / "cato") as cato:
         cato.set_up()
         run_in_process(cato, "post", str(messages))
-        worker, rows, highest = processes(cato)["worker"], [], 0.0
+        worker, highest = processes(cato)["worker"], 0.0
+        rows: list[tuple[object, ...]] = []
         started = time.monotonic()
         waiting = messages
         while waiting:

@@ -21,10 +21,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from benchmarks.figures import table
 from benchmarks.poisoning.attacks import ATTACKS
 from benchmarks.temporary_store import temporary_store
+
+if TYPE_CHECKING:
+    from benchmarks.poisoning.measure import Rates
 
 
 def main() -> None:
@@ -42,7 +46,7 @@ def main() -> None:
     chosen = [attack for attack in ATTACKS if not options.attack or attack.name in options.attack]
     with temporary_store():
         from benchmarks.poisoning.hostile_store import create_team
-        from benchmarks.poisoning.measure import Rates, answered_questions, measure
+        from benchmarks.poisoning.measure import answered_questions, measure
         from benchmarks.poisoning.real_model import count_followed
         from chat.llm import endpoint
         from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
@@ -72,12 +76,12 @@ def main() -> None:
     sys.exit(any(rates.has_absolute_success for rates in all_rates))
 
 
-def print_rates(all_rates: Sequence[object], followed: dict[str, tuple[int, int]]) -> None:
-    head = ("attack", "texts", "hostile prompts", "outside the frame", "lost in recall", "lost in searches")
-    head += ("instructions", "statements", "tools")
+def print_rates(all_rates: Sequence[Rates], followed: dict[str, tuple[int, int]]) -> None:
+    head = ["attack", "texts", "hostile prompts", "outside the frame", "lost in recall", "lost in searches"]
+    head += ["instructions", "statements", "tools"]
     rows = []
     for rates in all_rates:
-        row = [
+        row: list[object] = [
             rates.name,
             rates.stored,
             f"{rates.hostile_prompts} of {rates.prompts}",

@@ -10,7 +10,7 @@ from memory.spaces import access
 from tests.questions.work import EXCHANGES
 
 
-def store_exchanges(person_id: int) -> dict[uuid.UUID, str]:
+def store_exchanges(person_id: uuid.UUID) -> dict[uuid.UUID, str]:
     """Remember and embed all exchanges in this person's personal space; return their keys by id."""
     personal_space = access.personal_space(person_id)
     sessions = {row.session: uuid.uuid4() for row in EXCHANGES}
