@@ -170,6 +170,7 @@ from memory.retrieval.recall import recall
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter
 from memory.retrieval.recall_log import (
     RecalledPassage,
+    RecallRate,
     delete_recall_log,
     extend_recall_log,
     log_recall,

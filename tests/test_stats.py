@@ -8,6 +8,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,11 @@ from memory.stats import history
 from tests.factories import AdministratorFactory, PersonFactory, ago, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept():
+    cache.clear()
 
 
 @pytest.fixture
@@ -192,3 +198,19 @@ def test_implausible_stored_numbers_are_not_counted(chroma, alice, bad):
     assert 100 <= row.prompt_tokens <= 115
     assert 7 <= row.completion_tokens <= 22
     assert "Alice Owner" in stats(alice)
+
+
+def test_figures_of_a_large_store_are_kept_for_those_who_may_read_the_same(chroma, alice, monkeypatch):
+    monkeypatch.setattr("cato_web.stats.figures._QUICK", -1)  # as if counting had taken long
+    exchange(alice, "Mine")
+    assert "Counted:" not in stats(alice)
+    exchange(alice, "Another")
+    later = stats(alice)
+    assert tile(later, "Remembered").startswith("1<")
+    assert "Counted:" in later
+    bob = PersonFactory()
+    exchange(bob, "His")
+    exchange(bob, "His, too")
+    assert tile(stats(bob), "Remembered").startswith("2<")
+    cache.clear()
+    assert tile(stats(alice), "Remembered").startswith("2<")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -12,7 +11,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.formats import localize
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -20,7 +18,7 @@ from django.views.decorators.http import require_GET
 
 from cato_web.stats.charts import Chart, area_chart, bar_chart
 from cato_web.stats.evaluations import evaluations
-from chat import stats as answer_stats
+from cato_web.stats.figures import Figures, figures
 from memory import api as memory
 from memory.api import (
     SOURCES,
@@ -38,12 +36,8 @@ from memory.api import (
     format_list,
     format_number,
     format_percent,
-    recall_rate,
     strategy_names,
 )
-
-_MONTH = timedelta(days=30)
-_WEEKS, _MIN_WEEKS, _DAYS = 26, 8, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +72,11 @@ def stats(request: PageRequest) -> HttpResponse:
     """Render tiles, plots and tables."""
     is_everything = request.user.is_administrator and request.GET.get("of") == "everything"
     spaces = None if is_everything else memory.readable_space_ids(request.user.pk)
-    counts = memory.memory_counts(spaces)
     by: memory.DateField = "created_at" if request.GET.get("by") == "stored" else "timestamp"
-    since = timezone.now() - _MONTH
-    groups = (
-        [Group(_("By source"), [*_source_lines(counts), *_forgotten_lines(spaces, since)])] if counts.by_source else []
-    )
-    groups += [Group(_("By person"), _owner_lines(spaces))] if counts.exchanges else []
+    counted, is_kept = figures(spaces, by)
+    counts = counted.counts
+    groups = [Group(_("By source"), [*_source_lines(counts), *_forgotten_lines(counted)])] if counts.by_source else []
+    groups += [Group(_("By person"), _owner_lines(counted))] if counts.exchanges else []
     groups.append(Group(_("Configuration"), _configuration_lines(counts)))
     if is_everything:
         groups += [
@@ -94,30 +86,29 @@ def stats(request: PageRequest) -> HttpResponse:
     context = {
         "section": "stats",
         "is_everything": is_everything,
-        "tiles": [*_tiles(request, counts, spaces, since)],
-        "growth": _growth(spaces, by),
+        "counted_at": counted.counted_at if is_kept else None,
+        "tiles": [*_tiles(request, counted)],
+        "growth": _growth(counted, by),
         "growth_dates": _growth_dates(by, is_everything=is_everything),
         "imported_note": _imported_note(counts, by),
-        "shares": _shares(spaces),
-        "recalls": _recalls(spaces),
+        "shares": _shares(counted),
+        "recalls": _recalls(counted),
         "groups": groups,
-        "tokens": answer_stats.token_usage(spaces, since=since),
+        "tokens": counted.tokens,
         "evaluations": evaluations(),
     }
     return render(request, "chat/stats.html", context)
 
 
-def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds | None, since: datetime) -> list[Line]:
-    before, after = memory.growth_counts(spaces, [since, timezone.now()])
-    meaning = _("%(count)s of them stored in the last 30 days")
-    tiles = [Line(_("Remembered"), format_number(counts.exchanges), meaning % {"count": format_number(after - before)})]
-    rate = recall_rate(spaces)
+def _tiles(request: PageRequest, counted: Figures) -> list[Line]:
+    counts, rate, latency = counted.counts, counted.recall_rate, counted.recall_latency
+    meaning = _("%(count)s of them stored in the last 30 days") % {"count": format_number(counted.recently_stored)}
+    tiles = [Line(_("Remembered"), format_number(counts.exchanges), meaning)]
     if rate.answers:
         without = rate.answers - rate.with_context
         meaning = _("of the last %(answers)s; nothing was recalled for %(without)s")
         facts = {"answers": format_number(rate.answers), "without": format_number(without)}
         tiles.append(Line(_("Answers with context"), format_percent(rate.with_context / rate.answers), meaning % facts))
-    latency = answer_stats.recall_latency(spaces)
     if latency:
         meaning = _("median; p90 %(tenth)s ms, p99 %(hundredth)s ms")
         facts = {"tenth": format_number(latency.p90), "hundredth": format_number(latency.p99)}
@@ -128,11 +119,12 @@ def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds |
     failed = _("%(count)s failed") % {"count": format_number(counts.failed)}
     meaning = failed if counts.failed else _("searchable once processed")
     tiles.append(Line(_("Still to be embedded"), format_number(counts.pending), meaning, url))
-    failures = answer_stats.count_failures(spaces, since=since)
-    tiles.append(Line(_("Failed answers"), format_number(failures), _("in the last 30 days")))
-    skipped = answer_stats.count_skipped_recalls(spaces, since=since)
-    tiles.append(Line(_("Answers without recall"), format_number(skipped), _("recall timed out; in the last 30 days")))
-    return tiles
+    meaning = _("recall timed out; in the last 30 days")
+    return [
+        *tiles,
+        Line(_("Failed answers"), format_number(counted.recently_failed), _("in the last 30 days")),
+        Line(_("Answers without recall"), format_number(counted.recently_skipped), meaning),
+    ]
 
 
 def _growth_dates(by: memory.DateField, *, is_everything: bool) -> list[DateChoice]:
@@ -167,14 +159,11 @@ def _imported_note(counts: MemoryCounts, by: memory.DateField) -> str:
     return text % {"count": format_number(count)}
 
 
-def _growth(spaces: memory.SpaceIds | None, by: memory.DateField) -> Chart | None:
-    first = memory.first_exchange_at(spaces, by)
-    if first is None:
+def _growth(counted: Figures, by: memory.DateField) -> Chart | None:
+    if not counted.growth:
         return None
-    weeks = min(_WEEKS, max(_MIN_WEEKS, (timezone.now() - first) // memory.WEEK + 1))
-    at = memory.period_ends(weeks, memory.WEEK)
-    counts = memory.growth_counts(spaces, at, by)
-    columns = [_day(end) for end in at]
+    columns = [day_of_this_year(end) for end, _count in counted.growth]
+    counts = [count for _end, count in counted.growth]
     titles = {
         "timestamp": _("Remembered by week of the message: from %(first)s on %(day)s to %(last)s now."),
         "created_at": _("Remembered by week of storing: from %(first)s on %(day)s to %(last)s now."),
@@ -184,12 +173,12 @@ def _growth(spaces: memory.SpaceIds | None, by: memory.DateField) -> Chart | Non
     return area_chart(counts, columns=columns, title=title)
 
 
-def _shares(spaces: memory.SpaceIds | None) -> Chart | None:
-    spans = memory.recall_rates(spaces, memory.period_ends(12, memory.WEEK))
+def _shares(counted: Figures) -> Chart | None:
+    spans = counted.recall_rates
     if not any(span.answers for span in spans):
         return None
     texts = [_share_of(span) for span in spans]
-    columns = [_day(span.end) for span in spans]
+    columns = [day_of_this_year(span.end) for span in spans]
     title = _("Share of answers for which something was recalled, by week. The last: %(last)s.") % {"last": texts[-1]}
     return bar_chart([span.share for span in spans], columns=columns, title=title, top=1.0, texts=texts)
 
@@ -200,12 +189,11 @@ def _share_of(span: memory.TimeRange) -> str:
     return _("%(share)s of %(count)s") % {"share": format_percent(span.share), "count": format_number(span.answers)}
 
 
-def _recalls(spaces: memory.SpaceIds | None) -> Chart | None:
-    at = memory.period_ends(_DAYS, memory.DAY)
-    counts = memory.recall_counts(spaces, at)
+def _recalls(counted: Figures) -> Chart | None:
+    counts = [count for _end, count in counted.recalls]
     if not any(counts):
         return None
-    columns = [_day(end) for end in at[1:]]
+    columns = [day_of_this_year(end) for end, _count in counted.recalls]
     texts = [format_number(count) for count in counts]
     title = _("How often something was recalled, by day. The last: %(last)s.") % {"last": texts[-1]}
     return bar_chart(counts, columns=columns, title=title, top=max(counts), texts=texts)
@@ -215,13 +203,13 @@ def _source_lines(counts: MemoryCounts) -> list[Line]:
     return [Line(str(SOURCES[source]), format_number(count)) for source, count in counts.by_source.items()]
 
 
-def _forgotten_lines(spaces: memory.SpaceIds | None, since: datetime) -> list[Line]:
-    count = memory.count_forgotten_since(spaces, since)
+def _forgotten_lines(counted: Figures) -> list[Line]:
+    count = counted.recently_forgotten
     return [Line(_("Forgotten in the last 30 days"), format_number(count))] if count else []
 
 
-def _owner_lines(spaces: memory.SpaceIds | None) -> list[Line]:
-    return [Line(name, format_number(count)) for name, count in memory.count_by_owner(spaces)]
+def _owner_lines(counted: Figures) -> list[Line]:
+    return [Line(name, format_number(count)) for name, count in counted.owners]
 
 
 def _queue_lines(counts: MemoryCounts) -> list[Line]:
@@ -290,7 +278,3 @@ def _threshold_text() -> str:
         }
     origin = _("%(level)s (configured)") if level.origin == "set" else _("%(level)s (default)")
     return origin % {"level": format_number(level.level, 2)}
-
-
-def _day(moment: datetime) -> str:
-    return day_of_this_year(moment)

@@ -183,6 +183,8 @@ class Turn(models.Model):
         ]
         indexes = [
             models.Index(fields=["thread", "position"]),
+            models.Index(fields=["created_at"]),
+            models.Index(fields=["thread"], condition=Q(state="queued"), name="turn_queued"),
             models.Index(fields=["created_at"], condition=Q(is_missing_in_memory=True), name="turn_missing_in_memory"),
             models.Index(fields=["id"], condition=Q(uncounted_usage__isnull=False), name="turn_uncounted"),
             models.Index(

@@ -161,14 +161,17 @@ def _listed_ids(person_id: uuid.UUID) -> set[uuid.UUID]:
     listed = Thread.objects.filter(deleted_at=None).exclude(
         pk__in=own_marks.filter(archived_at__isnull=False).values("thread_id")
     )
-    pinned = listed.filter(pk__in=own_marks.filter(pinned_at__isnull=False).values("thread_id"), space_id__in=spaces)
-    latest = (listed.filter(space_id=id).order_by("-last_message_at") for id in spaces)
+    # From the marks, because SQLite would read all threads of the spaces otherwise.
+    pinned = own_marks.filter(
+        pinned_at__isnull=False, archived_at=None, thread__deleted_at=None, thread__space_id__in=spaces
+    )
+    latest = (listed.filter(space_id=id).order_by("-last_message_at").values("pk") for id in spaces)
     # SQLite has no limit within a union, but within a subquery.
     first, *others = (
-        Thread.objects.filter(pk__in=part.values("pk")[:_MAX_THREADS])
+        Thread.objects.filter(pk__in=part[:_MAX_THREADS])
         .annotate(is_pinned=Value(is_pinned, output_field=BooleanField()))
         .values_list("pk", "is_pinned", "last_message_at")
-        for part, is_pinned in [(pinned, True), *((part, False) for part in latest)]
+        for part, is_pinned in [(pinned.values("thread_id"), True), *((part, False) for part in latest)]
     )
     rows = list(first.union(*others, all=True))
     newest = sorted((at, id) for id, is_pinned, at in rows if not is_pinned)[-_MAX_THREADS:]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from datetime import date, datetime, time
 from typing import Any
 
 import django_filters as filters
 from django import forms
 from django.contrib.auth import get_user_model
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -26,6 +28,8 @@ from memory.utils.formatting import SOURCES
 
 Stage = DocumentVersion.Stage
 DATE_INPUT = forms.DateInput(attrs={"type": "date"})
+# Nothing is stored outside, and these can be converted to any time zone.
+_FIRST_DAY, _LAST_DAY = date(1900, 1, 1), date(9998, 12, 31)
 # Choice that stands for all personal spaces.
 OWN = "own"
 _STATES = {"remembered": Job.State.DONE, "waiting": Job.State.PENDING, "failed": Job.State.FAILED}
@@ -39,6 +43,18 @@ def _people(request: object) -> QuerySet[Any]:
 def _spaces() -> list[tuple[str, str]]:
     shared = Space.objects.exclude(kind=Space.Kind.PERSONAL).order_by("kind", "name")
     return [(OWN, gettext("People’s own")), *((str(space.pk), space.display_name) for space in shared)]
+
+
+class DayFilter(filters.DateFilter):  # type: ignore[misc]
+    """A first or, with the expression `lte`, a last day, compared as a moment: of a date, no index is used."""
+
+    def filter(self, rows: QuerySet[Any], value: date | None) -> QuerySet[Any]:
+        """Return the rows since the beginning or until the end of this day."""
+        if value:
+            day = min(max(value, _FIRST_DAY), _LAST_DAY)
+            value = timezone.make_aware(datetime.combine(day, time.max if self.lookup_expr == "lte" else time.min))
+        found: QuerySet[Any] = super().filter(rows, value)
+        return found
 
 
 class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
@@ -88,8 +104,8 @@ class ExchangeFilterSet(AdminFilterSet):
     """Filters for exchanges that are not forgotten."""
 
     source = filters.ChoiceFilter(choices=list(SOURCES.items()), empty_label=_("Any source"), label=_("Source"))
-    since = filters.DateFilter(field_name="timestamp", lookup_expr="date__gte", widget=DATE_INPUT, label=_("From"))
-    until = filters.DateFilter(field_name="timestamp", lookup_expr="date__lte", widget=DATE_INPUT, label=_("Until"))
+    since = DayFilter(field_name="timestamp", lookup_expr="gte", widget=DATE_INPUT, label=_("From"))
+    until = DayFilter(field_name="timestamp", lookup_expr="lte", widget=DATE_INPUT, label=_("Until"))
     state = filters.ChoiceFilter(
         choices=[
             ("remembered", _("Remembered")),
@@ -113,15 +129,17 @@ class ExchangeFilterSet(AdminFilterSet):
             return rows.filter(pk=uuid.UUID(text))
         except ValueError:
             terms = query_terms(text)
-        readable = in_spaces(rows, self.visible_spaces)
-        return readable.filter(lexical_entry__in=rows_with_all_terms(terms)) if terms else readable.none()
+        texts = rows_with_all_terms(terms).values("exchange_id")
+        return in_spaces(rows, self.visible_spaces).filter(pk__in=texts) if terms else rows.none()
 
     def filter_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
         """Return the exchanges in this state in the active generation."""
         embedding_jobs = EmbeddingJob.objects.filter(generation=generations.active_generation())
+        if value == "remembered":  # nearly all, so they are not collected first
+            return rows.filter(Exists(embedding_jobs.filter(state=_STATES[value], exchange=OuterRef("pk"))))
         if value in _STATES:
             return rows.filter(pk__in=embedding_jobs.filter(state=_STATES[value]).values("exchange_id"))
-        return rows.exclude(pk__in=embedding_jobs.values("exchange_id"))
+        return rows.exclude(Exists(embedding_jobs.filter(exchange=OuterRef("pk"))))
 
     def filter_document(self, rows: QuerySet[Exchange], name: str, value: uuid.UUID) -> QuerySet[Exchange]:
         """Return the exchanges that are chunks of this document."""
@@ -131,12 +149,8 @@ class ExchangeFilterSet(AdminFilterSet):
 class DocumentFilterSet(AdminFilterSet):
     """Filters for documents that are not deleted."""
 
-    since = filters.DateFilter(
-        field_name="created_at", lookup_expr="date__gte", widget=DATE_INPUT, label=_("Added from")
-    )
-    until = filters.DateFilter(
-        field_name="created_at", lookup_expr="date__lte", widget=DATE_INPUT, label=_("Added until")
-    )
+    since = DayFilter(field_name="created_at", lookup_expr="gte", widget=DATE_INPUT, label=_("Added from"))
+    until = DayFilter(field_name="created_at", lookup_expr="lte", widget=DATE_INPUT, label=_("Added until"))
     state = filters.ChoiceFilter(
         choices=[("ready", _("Remembered")), ("under_way", _("Under way")), ("failed", _("Not added"))],
         method="filter_state",

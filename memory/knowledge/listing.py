@@ -12,7 +12,7 @@ from django.db.models import Count, Q, QuerySet
 
 from memory.knowledge.staleness import unconfirmed_since
 from memory.knowledge.statements import readable_statements
-from memory.models import Exchange, Statement, StatementConflict, Support
+from memory.models import Statement, StatementConflict, Support, is_findable
 from memory.retrieval.recall_log import recall_counts
 from memory.spaces.access import SpaceIds
 
@@ -80,7 +80,7 @@ def count_to_review(spaces: SpaceIds, space_id: uuid.UUID | None) -> int:
 
 def authors_of_statements(spaces: SpaceIds) -> list[tuple[uuid.UUID, str]]:
     """Return the people who said something that supports a readable statement, by name: their ids and names."""
-    said = Support.objects.filter(statement__in=readable_statements(spaces), exchange__in=Exchange.objects.findable())
+    said = Support.objects.filter(is_findable("exchange"), statement__in=readable_statements(spaces))
     people = said.values_list("exchange__owner_id", "exchange__owner__name").distinct()
     return list(people.order_by("exchange__owner__name", "exchange__owner_id"))
 
@@ -99,7 +99,7 @@ def load_statements(ids: Sequence[uuid.UUID]) -> list[Statement]:
 
 def sources_of(statements: Iterable[Statement]) -> dict[uuid.UUID, list[Support]]:
     """Return the findable sources of these statements, oldest first, by statement."""
-    rows = Support.objects.filter(statement__in=list(statements), exchange__in=Exchange.objects.findable())
+    rows = Support.objects.filter(is_findable("exchange"), statement__in=list(statements))
     sources: dict[uuid.UUID, list[Support]] = defaultdict(list)
     for row in rows.select_related("exchange__owner").order_by("exchange__timestamp", "exchange_id"):
         sources[row.statement_id].append(row)
@@ -142,7 +142,7 @@ def _filtered(spaces: SpaceIds, wanted: StatementFilter) -> QuerySet[Statement]:
     if wanted.space_id is not None:
         rows = rows.filter(exchange__space_id=wanted.space_id)
     if wanted.author_id is not None:
-        said = Support.objects.filter(exchange__owner_id=wanted.author_id, exchange__in=Exchange.objects.findable())
+        said = Support.objects.filter(is_findable("exchange"), exchange__owner_id=wanted.author_id)
         rows = rows.filter(pk__in=said.values("statement"))
     if wanted.kind:
         rows = rows.filter(kind=wanted.kind)

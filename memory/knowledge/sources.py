@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from memory.events import record_events
-from memory.models import Event, Exchange, Statement, StatementConflict, Support
+from memory.models import Event, Exchange, Statement, StatementConflict, Support, is_findable
 
 
 def drop_sources(exchange_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[uuid.UUID]]:
@@ -66,7 +66,7 @@ def follow_sources(statement_ids: Sequence[uuid.UUID]) -> None:
     """Hide the statements that are rejected or of which no source is findable, and show the others."""
     if not statement_ids:
         return
-    with_source = Support.objects.filter(statement__in=statement_ids, exchange__in=Exchange.objects.findable())
+    with_source = Support.objects.filter(is_findable("exchange"), statement__in=statement_ids)
     shown = Statement.objects.filter(pk__in=with_source.values("statement")).exclude(state=Statement.State.REJECTED)
     exchanges = Exchange.objects.filter(pk__in=statement_ids, forgotten_at=None)
     _set_inactive(exchanges.filter(pk__in=shown.values("pk")), is_inactive=False)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from memory.lexical import postings
 from memory.lexical.analyser import detect_language, query_terms, stem, words_at
@@ -71,7 +71,8 @@ def _count_terms(spaces: SpaceIds) -> Counter[str]:
 
 def _in_readable(rows: QuerySet[LexicalEntry], spaces: SpaceIds) -> QuerySet[LexicalEntry]:
     """Return those of `rows` whose exchanges can be found in these spaces."""
-    return in_spaces(rows, spaces).filter(exchange__in=in_spaces(Exchange.objects.findable(), spaces))
+    findable = in_spaces(Exchange.objects.findable().filter(pk=OuterRef("exchange")), spaces)
+    return in_spaces(rows, spaces).filter(Exists(findable))
 
 
 def _similar_word(term: str, word: str, counts: Counter[str], spaces: SpaceIds) -> str:

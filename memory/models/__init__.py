@@ -10,6 +10,7 @@ from memory.models.exchanges import (
     RecallLogEntry,
     Record,
     Supersession,
+    is_findable,
 )
 from memory.models.index import (
     CachedEmbedding,

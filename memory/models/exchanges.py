@@ -11,6 +11,14 @@ from django.db.models import Q
 from memory.models.spaces import Space
 
 
+def is_findable(path: str) -> Q:
+    """Return the condition that the exchange at this path of a row is neither forgotten nor inactive.
+
+    For rows that refer to few exchanges: with `in` a query set of all findable ones, SQLite would collect these first.
+    """
+    return Q(**{f"{path}__forgotten_at": None, f"{path}__is_inactive": False})
+
+
 class ExchangeQuerySet(models.QuerySet["Exchange"]):
     """Query set of exchanges."""
 
@@ -99,7 +107,10 @@ class Exchange(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["space", "-timestamp"]),
+            models.Index(fields=["-timestamp", "id"], name="exchange_newest"),
+            models.Index(fields=["space", "timestamp"], condition=Q(source="vadd_command"), name="exchange_note"),
             models.Index(fields=["space", "owner"], name="exchange_authors"),
+            models.Index(fields=["forgotten_at"], condition=Q(forgotten_at__isnull=False), name="exchange_forgotten"),
             models.Index(fields=["forgotten_at"], condition=Q(erased_at=None), name="exchange_to_erase"),
             models.Index(
                 fields=["space", "timestamp"],
@@ -210,3 +221,4 @@ class RecallLogEntry(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["turn_id", "exchange"], name="recalled_once_a_turn")]
+        indexes = [models.Index(fields=["at"])]

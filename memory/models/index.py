@@ -84,7 +84,11 @@ class EmbeddingJob(Job):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["exchange", "generation"], name="embedded_once_a_generation")]
-        indexes = [models.Index(fields=["due_at"], condition=Q(state="pending"), name="embedding_due")]
+        indexes = [
+            # With the generation, because SQLite would use the index of that alone, which covers all rows.
+            models.Index(fields=["generation", "due_at"], condition=Q(state="pending"), name="embedding_due"),
+            models.Index(fields=["generation"], condition=Q(state="failed"), name="embedding_failed"),
+        ]
 
 
 class ErasureJob(Job):

@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 
 from memory.filters import Filter, to_sql, without_phrases
 from memory.index import generations
-from memory.models import EmbeddingJob, ErasureJob, Exchange, Job
+from memory.models import EmbeddingJob, ErasureJob, Exchange, Job, is_findable
 from memory.spaces.access import SpaceIds, in_spaces
 
 
@@ -33,17 +33,18 @@ def memory_counts(spaces: SpaceIds | None) -> MemoryCounts:
     rows: QuerySet[Exchange] = Exchange.objects.findable()
     rows = rows if spaces is None else in_spaces(rows, spaces)
     generation = generations.active_generation()
-    embeddings = EmbeddingJob.objects.filter(generation=generation, exchange__in=rows)
-    states = dict(embeddings.values_list("state").annotate(n=Count("id")))
+    by_source = dict(rows.values_list("source").annotate(n=Count("id")).order_by("-n"))
+    embeddings = EmbeddingJob.objects.filter(is_findable("exchange"), generation=generation)
     erasures = ErasureJob.objects.filter(state=Job.State.PENDING)
     if spaces is not None:
+        embeddings = embeddings.filter(exchange__space_id__in=list(spaces))
         erasures = erasures.filter(exchange__space_id__in=list(spaces))
     return MemoryCounts(
-        exchanges=rows.count(),
-        pending=states.get(Job.State.PENDING, 0),
-        failed=states.get(Job.State.FAILED, 0),
+        exchanges=sum(by_source.values()),
+        pending=embeddings.filter(state=Job.State.PENDING).count(),
+        failed=embeddings.filter(state=Job.State.FAILED).count(),
         to_erase=erasures.count(),
-        by_source=dict(rows.values_list("source").annotate(n=Count("id")).order_by("-n")),
+        by_source=by_source,
         model=f"{generation.provider}/{generation.model}",
         dimension=generation.dimension,
         strategy=settings.CATO.vector_store.retrieval_strategy,
@@ -60,5 +61,8 @@ def count_findable(spaces: SpaceIds, filters: Filter | None = None) -> int:
 
 def count_unindexed(spaces: SpaceIds) -> int:
     """Count the exchanges in `spaces` that wait to be embedded, or failed, and are found by keyword only."""
-    unindexed = EmbeddingJob.objects.filter(generation=generations.active_generation()).exclude(state=Job.State.DONE)
-    return in_spaces(Exchange.objects.findable().filter(pk__in=unindexed.values("exchange")), spaces).count()
+    jobs = EmbeddingJob.objects.filter(
+        is_findable("exchange"), generation=generations.active_generation(), exchange__space_id__in=list(spaces)
+    )
+    # One by one, because each state has an index of its own.
+    return sum(jobs.filter(state=state).count() for state in (Job.State.PENDING, Job.State.FAILED))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -56,15 +58,12 @@ def recall_rates(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRa
     """Return for each period between these times the number of answers, and of those with recalled exchanges."""
     recalled = Exists(RecallLogEntry.objects.filter(turn_id=OuterRef("turn_id")))
     rows = _findable(spaces).filter(turn_id__isnull=False, timestamp__gt=at[0])
-    turns = list(rows.annotate(recalled=recalled).values_list("timestamp", "recalled"))
-    return [
-        TimeRange(
-            end,
-            answers=sum(begin < moment <= end for moment, _ in turns),
-            with_context=sum(was_recalled and begin < moment <= end for moment, was_recalled in turns),
-        )
-        for begin, end in pairwise(at)
-    ]
+    answers, with_context = Counter[int](), Counter[int]()
+    for moment, was_recalled in rows.annotate(recalled=recalled).values_list("timestamp", "recalled").iterator():
+        period = bisect_left(at, moment)
+        answers[period] += 1
+        with_context[period] += was_recalled
+    return [TimeRange(end, answers[period], with_context[period]) for period, end in enumerate(at[1:], start=1)]
 
 
 def recall_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
