@@ -52,10 +52,10 @@ def memory_by_process(cato: Cato, person: Client) -> dict[str, float]:
     return {name: process.memory_full_info().pss / MB for name, process in found.items()}
 
 
-def run_in_process(cato: Cato, *arguments: str) -> str:
-    """Run benchmarks/in_process.py on this Cato's data and index; return its output."""
+def run_in_process(cato: Cato, *arguments: str, module: str = "in_process") -> str:
+    """Run this module of `benchmarks` on this Cato's data and index; return its output."""
     environment = cato.environment | {"CHROMA_URL": chroma_url(cato), "DJANGO_SETTINGS_MODULE": "cato_web.settings"}
-    command = [sys.executable, "-m", "benchmarks.in_process", *arguments]
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     result = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=3600
     )

@@ -86,17 +86,15 @@ class Texts:
         for number in range(count):
             if number % SESSION == 0:
                 session, moment = uuid.UUID(int=self._random.getrandbits(128)), self._random_time()
-                topic = self._salient_words(self._random_text(4 * TOPIC))[:TOPIC]
+                topic = self.topic()
             moment += timedelta(minutes=2)
-            suffix = (
-                f"{self._random.choice(self._names)} {self._random.randrange(10_000)} on {self._random_time():%d %B %Y}"
-            )
+            message, answer = self.message_and_answer(topic)
             groups.append(
                 NewExchange(
                     space=space,
                     owner_id=layout.person.pk,
-                    user_message=f"{self._random_text(16, topic)} {suffix}?",
-                    assistant_message=f"{self._random.choice(self._names)} {self._random_text(40, topic)}.",
+                    user_message=message,
+                    assistant_message=answer,
                     source="import",
                     timestamp=moment,
                     thread_id=session,
@@ -108,6 +106,18 @@ class Texts:
                 )
             )
         return groups
+
+    def topic(self) -> list[str]:
+        """Return the words of a new topic."""
+        return self._salient_words(self._random_text(4 * TOPIC))[:TOPIC]
+
+    def message_and_answer(self, topic: Sequence[str]) -> tuple[str, str]:
+        """Return a message and its answer on this topic."""
+        suffix = (
+            f"{self._random.choice(self._names)} {self._random.randrange(10_000)} on {self._random_time():%d %B %Y}"
+        )
+        message = f"{self._random_text(16, topic)} {suffix}?"
+        return message, f"{self._random.choice(self._names)} {self._random_text(40, topic)}."
 
     def questions(self) -> Iterator[str]:
         """Yield different questions, alternately with words of a stored text and of the vocabulary."""
