@@ -19,7 +19,7 @@ from memory.api import Exchange, VectorStoreDisabledError, VectorStoreUnavailabl
 
 __all__ = ["CONTENT_TYPE", "exposition"]
 
-_DRIFT_TTL = 60  # seconds; measuring drift queries the vector store once per space
+_DRIFT_TTL = 600  # seconds; measuring drift reads all embeddings, and queries the vector store once per collection
 
 
 class DatabaseCollector:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Case, Count, FloatField, QuerySet, Sum, Value, When
+from django.db.models import Case, Count, Exists, FloatField, OuterRef, QuerySet, Sum, Value, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
 from chat.llm.events import MAX_TOKENS
-from chat.models import Turn
+from chat.models import Thread, Turn
 from memory.api import SpaceIds
 
 _MAX_ANSWERS = 1000
@@ -81,5 +81,6 @@ def _sum_of(key: str) -> Sum:
 
 
 def _turns(spaces: SpaceIds | None) -> QuerySet[Turn]:
-    rows = Turn.objects.filter(thread__deleted_at=None)
-    return rows if spaces is None else rows.filter(thread__space_id__in=list(spaces))
+    threads = Thread.objects.filter(pk=OuterRef("thread"), deleted_at=None)
+    # From the turns, which have an index of their date: with a join, SQLite would read all turns of the spaces.
+    return Turn.objects.filter(Exists(threads if spaces is None else threads.filter(space_id__in=list(spaces))))

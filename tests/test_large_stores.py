@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import uuid
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from chat import stats
 from chat.turns.queue import start_all_queued
+from chat.turns.stopping import interrupt_stale_answers
 from memory import maintenance
 from memory.api import readable_space_ids
 from memory.knowledge.listing import StatementFilter, authors_of_statements, count_to_review, statement_ids
-from tests.factories import PersonFactory, exchange
+from tests.factories import PersonFactory, exchange, signed_in
 from tests.topology import TOPOLOGY
 
 pytestmark = [
@@ -21,7 +25,12 @@ pytestmark = [
 ]
 LARGE = ("memory_exchange", "memory_embeddingjob", "memory_lexicalentry", "chat_turn", "chat_thread")
 # Indexes of few rows, and those whose condition leaves nearly all of a large table.
-SMALL = {"embedding_due", "embedding_failed", "turn_queued", "turn_active", "exchange_to_erase", "thread_to_remove"}
+SMALL = {
+    "embedding_due", "embedding_failed", "turn_queued", "turn_active", "turn_not_complete", "exchange_to_erase",
+    "thread_to_remove",
+}  # fmt: skip
+# Conditions that few rows meet.
+KEYS = ("(id=?)", "(author_id=? AND client_key=?)", "(created_at>?)")
 
 
 def reads_of_large_tables(act) -> set[str]:
@@ -39,7 +48,7 @@ def reads_of_large_tables(act) -> set[str]:
 
 def _is_cheap(step: str) -> bool:
     index = re.search(r"USING (?:COVERING )?INDEX (\w+)", step)
-    return index is not None and (index[1] in SMALL or "(id=?)" in step or "autoindex" in index[1])
+    return index is not None and (index[1] in SMALL or "autoindex" in index[1] or any(keys in step for keys in KEYS))
 
 
 def test_a_sweep_without_work_reads_what_is_due(chroma):
@@ -48,8 +57,9 @@ def test_a_sweep_without_work_reads_what_is_due(chroma):
     assert reads_of_large_tables(maintenance.sweep) == set()
 
 
-def test_the_look_for_waiting_messages_reads_those(chroma):
+def test_the_looks_for_waiting_and_stale_messages_read_those(chroma):
     assert reads_of_large_tables(start_all_queued) == set()
+    assert reads_of_large_tables(interrupt_stale_answers) == set()
 
 
 def test_the_page_of_statements_begins_with_statements(chroma):
@@ -60,3 +70,18 @@ def test_the_page_of_statements_begins_with_statements(chroma):
         lambda: count_to_review(spaces, None),
     ):
         assert reads_of_large_tables(act) == set()
+
+
+def test_a_message_reads_the_answers_in_progress_and_not_all_of_its_author(chroma):
+    author = PersonFactory()
+    client = signed_in(author)
+    reads = reads_of_large_tables(
+        lambda: client.post("/", {"message": "Where is it?", "client_key": str(uuid.uuid4())})
+    )
+    assert not [step for step in reads if "chat_turn" in step or "memory_exchange" in step]
+
+
+def test_statistics_of_answers_read_those_of_the_month(chroma):
+    spaces = readable_space_ids(PersonFactory().pk)
+    for count in (stats.count_failures, stats.count_skipped_recalls, stats.token_usage):
+        assert reads_of_large_tables(lambda count=count: count(spaces, since=timezone.now())) == set()

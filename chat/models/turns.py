@@ -24,7 +24,8 @@ class TurnQuerySet(models.QuerySet["Turn"]):
 
     def running(self) -> TurnQuerySet:
         """Return the turns whose answer is running."""
-        return self.filter(state__in=Turn.RUNNING_STATES)
+        # SQLite uses an index with a condition for the same condition only, and not for a list of states.
+        return self.filter(~Q(state=Turn.State.COMPLETE), state__in=Turn.RUNNING_STATES)
 
     def unfinished(self) -> TurnQuerySet:
         """Return the turns whose answer is running or queued."""
@@ -183,15 +184,13 @@ class Turn(models.Model):
         ]
         indexes = [
             models.Index(fields=["thread", "position"]),
+            models.Index(fields=["author", "client_key"], name="turn_of_author"),
+            models.Index(fields=["author", "state"], condition=~Q(state="complete"), name="turn_not_complete"),
             models.Index(fields=["created_at"]),
             models.Index(fields=["thread"], condition=Q(state="queued"), name="turn_queued"),
             models.Index(fields=["created_at"], condition=Q(is_missing_in_memory=True), name="turn_missing_in_memory"),
             models.Index(fields=["id"], condition=Q(uncounted_usage__isnull=False), name="turn_uncounted"),
-            models.Index(
-                fields=["heartbeat_at"],
-                condition=Q(state__in=["recalling", "answering", "waiting"]),
-                name="turn_active",
-            ),
+            models.Index(fields=["state", "heartbeat_at"], condition=~Q(state="complete"), name="turn_active"),
         ]
 
     @property

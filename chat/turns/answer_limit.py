@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import ngettext
 
@@ -33,9 +33,6 @@ def ensure_free_answer(person_id: uuid.UUID) -> None:
 
 def running_answers_of(person_id: uuid.UUID) -> QuerySet[Turn]:
     """Return this person's answers that are in progress, in no order."""
-    return Turn.objects.filter(is_running_answer(), author_id=person_id).order_by()
-
-
-def is_running_answer() -> Q:
-    """Return the condition of an answer in progress; those of a dead process do not count, the sweep interrupts them."""
-    return Q(state__in=Turn.RUNNING_STATES, heartbeat_at__gte=timezone.now() - HEARTBEAT_TIMEOUT)
+    # Those of a dead process do not count: the sweep interrupts them.
+    since = timezone.now() - HEARTBEAT_TIMEOUT
+    return Turn.objects.running().filter(author_id=person_id, heartbeat_at__gte=since).order_by()

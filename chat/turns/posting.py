@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -18,7 +17,7 @@ from chat.errors import InvalidMessageError
 from chat.llm.choices import ensure_may_receive, model_of_new_thread
 from chat.models import Attachment, Thread, Turn
 from chat.threads.locks import lock_person, lock_thread
-from chat.turns.answer_limit import is_running_answer
+from chat.turns.answer_limit import running_answers_of
 from chat.turns.placing import ApiOrigin, Place, create_turn, find_place
 from chat.usage.limits import ensure_within_limits
 from memory import api as memory
@@ -79,8 +78,9 @@ def create_thread_with_message(
     message = validate_message(message)
     # Concurrent copies of a message wait for each other here: there is no thread yet whose row could be locked.
     person = lock_person(person_id)
-    own = Turn.objects.filter(author_id=person_id).filter(is_running_answer() | Q(client_key=client_key, position=0))
-    own_turns = list(own.defer("message", "answer", "reasoning"))
+    repeated = Turn.objects.filter(author_id=person_id, client_key=client_key, position=0).order_by()
+    # A union, because each part has an index; of one condition, SQLite would read all turns of the person.
+    own_turns = list(running_answers_of(person_id).union(repeated, all=True))
     existing = next((turn for turn in own_turns if turn.client_key == client_key and turn.position == 0), None)
     if existing is not None:
         return PostedTurn(existing, is_new=False)

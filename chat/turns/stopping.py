@@ -33,7 +33,7 @@ def request_stop(turn: Turn, *, by: uuid.UUID) -> bool:
 
 def interrupt_stale_answers() -> list[uuid.UUID]:
     """Interrupt running answers without a heartbeat, keep their partial text, and return the ids of their turns."""
-    stale = Turn.objects.filter(state__in=Turn.RUNNING_STATES, heartbeat_at__lt=timezone.now() - HEARTBEAT_TIMEOUT)
+    stale = Turn.objects.running().filter(heartbeat_at__lt=timezone.now() - HEARTBEAT_TIMEOUT)
     return [turn_id for turn_id in stale.values_list("id", flat=True) if _interrupt(turn_id)]
 
 
