@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import time
@@ -99,12 +100,14 @@ def under_load(home: Path, *, backups: int, seed: int) -> list[tuple[object, ...
             with _restored(home / f"restored-{number}", backup.path, environment) as cato:
                 wrong = _violations(cato, backup, actors, report)
                 rows.append((f"under load, {number + 1}", len(backup.messages), len(backup.stored), len(wrong)))
-            print(*wrong[:50], sep="\n", flush=True)
+            for violation in wrong[:50]:
+                print(violation, flush=True)
         with _restored(home / "restored-quiet", quiet, environment) as cato:
             found = _look(cato, cato.sign_in(administrator))
             differences = [name for name, figure in expected.items() if found[name] != figure]
             rows.append(("afterwards", expected["turns"], expected["exchanges"], len(differences)))
-            print(*(f"{name}: {expected[name]} and {found[name]}" for name in differences), sep="\n", flush=True)
+            for name in differences:
+                print(f"{name}: {expected[name]} and {found[name]}", flush=True)
     return rows
 
 
@@ -152,7 +155,11 @@ def _look(cato: Cato, person: Client) -> dict[str, object]:
         "statements": "memory_statement", "spaces": "memory_space",
     }  # fmt: skip
     counts = {name: cato.sql(f"SELECT count(*) FROM {table}")[0][0] for name, table in tables.items()}
-    return counts | {query: person.search_page(query).partition("<main")[2] for query in _QUERIES}
+    hits = {
+        query: re.findall(r'<li class="search-hit">.*?</li>', person.search_page(query), re.S) for query in _QUERIES
+    }
+    assert all(hits.values()), hits
+    return counts | hits
 
 
 def main() -> int:
