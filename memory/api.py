@@ -82,6 +82,7 @@ from memory.index.generations import (
 from memory.index.indexing import index_pending, retry_failed
 from memory.index.purge import purge_all
 from memory.index.reconcile import (
+    Drift,
     ProgressCallback,
     drop_orphan_collections,
     index_missing_terms,

@@ -37,6 +37,7 @@ class Figures:
     recalls: Sequence[tuple[datetime, int]]
     owners: Sequence[tuple[str, int]]
     tokens: Sequence[answer_stats.TokenUsage]
+    drift: memory.Drift | None  # None: not known, or not of all spaces
 
 
 def figures(spaces: memory.SpaceIds | None, by: memory.DateField) -> tuple[Figures, bool]:
@@ -74,7 +75,15 @@ def _count(spaces: memory.SpaceIds | None, by: memory.DateField) -> Figures:
         recalls=list(zip(days[1:], memory.recall_counts(spaces, days), strict=True)),
         owners=memory.count_by_owner(spaces),
         tokens=answer_stats.token_usage(spaces, since=since),
+        drift=_drift() if spaces is None else None,
     )
+
+
+def _drift() -> memory.Drift | None:
+    try:
+        return memory.measure_drift()
+    except (memory.VectorStoreUnavailableError, memory.VectorStoreDisabledError):
+        return None
 
 
 def _growth(spaces: memory.SpaceIds | None, by: memory.DateField, now: datetime) -> list[tuple[datetime, int]]:

@@ -28,8 +28,6 @@ from memory.api import (
     MemoryCounts,
     Operation,
     PageRequest,
-    VectorStoreDisabledError,
-    VectorStoreUnavailableError,
     day_of_this_year,
     disk_use,
     format_date,
@@ -81,7 +79,7 @@ def stats(request: PageRequest) -> HttpResponse:
     if is_everything:
         groups += [
             Group(_("Queue"), _queue_lines(counts)),
-            Group(_("On this machine"), [*_disk_lines(), _drift_line()]),
+            Group(_("On this machine"), [*_disk_lines(), _drift_line(counted.drift)]),
         ]
     context = {
         "section": "stats",
@@ -234,10 +232,8 @@ def _disk_lines() -> list[Line]:
     ]
 
 
-def _drift_line() -> Line:
-    try:
-        drift = memory.measure_drift()
-    except (VectorStoreUnavailableError, VectorStoreDisabledError):
+def _drift_line(drift: memory.Drift | None) -> Line:
+    if drift is None:
         return Line(_("Drift"), _("not known, the index does not answer"))
     lacking, surplus = drift.rows_without_vector, drift.vectors_without_row
     if not lacking + surplus:
