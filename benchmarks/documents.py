@@ -172,9 +172,8 @@ def main() -> None:
     endpoint = StreamEndpoint(tokens=30 * 40, rate=30)
     with (
         workbench() as home,
-        running(home / "cato", OPENAI_BASE_URL=endpoint.url, OPENAI_API_KEY="documents", CATO_LLM_MODEL="fake",
-                CATO_CHAT_MESSAGES_PER_MINUTE="100000", CATO_CHAT_CONCURRENT_ANSWERS="100000") as cato,
-    ):  # fmt: skip
+        running(home / "cato", **endpoint.environment) as cato,
+    ):
         person = cato.set_up()
         for label, (name, data) in inputs.items():
             chunks, bare, bare_peak = with_bare_libraries(cato, home, data)

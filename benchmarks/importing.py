@@ -118,13 +118,7 @@ def main() -> None:
     endpoint = StreamEndpoint()
     with (
         workbench() as home,
-        running(
-            home / "cato",
-            OPENAI_BASE_URL=endpoint.url,
-            OPENAI_API_KEY="importing",
-            CATO_LLM_MODEL="fake",
-            CATO_CHAT_MESSAGES_PER_MINUTE="100000",
-        ) as cato,
+        running(home / "cato", **endpoint.environment) as cato,
     ):
         measure(cato, cato.set_up(), endpoint, options.exchanges, options.minutes)
 

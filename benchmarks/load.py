@@ -38,6 +38,15 @@ class StreamEndpoint:
         """The base URL for clients."""
         return f"http://127.0.0.1:{self.port}/v1"
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a Cato that uses it, and does not limit what people do."""
+        return {
+            "OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": "load", "CATO_LLM_MODEL": "fake",
+            "CATO_CHAT_MESSAGES_PER_MINUTE": "100000", "CATO_API_REQUESTS_PER_MINUTE": "100000",
+            "CATO_CHAT_CONCURRENT_ANSWERS": "100000", "CATO_CHAT_SOCKETS_PER_PERSON": "100000",
+        }  # fmt: skip
+
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
         """Serve in the running event loop."""

@@ -136,14 +136,7 @@ def main() -> None:
     endpoint = StreamEndpoint()
     with (
         workbench() as home,
-        running(
-            home / "cato",
-            OPENAI_BASE_URL=endpoint.url,
-            OPENAI_API_KEY="message",
-            CATO_LLM_MODEL="fake",
-            CATO_CHAT_MESSAGES_PER_MINUTE="100000",
-            CATO_API_REQUESTS_PER_MINUTE="100000",
-        ) as cato,
+        running(home / "cato", **endpoint.environment) as cato,
     ):
         administrator = cato.set_up()
         people = [cato.join(administrator, f"Person {number}") for number in range(options.at_once)]

@@ -1,4 +1,4 @@
-"""Server time of every page of a large organisation, compared with the same page of an empty Cato.
+"""Server time of the pages of a large organisation, compared with the same pages of 200 exchanges.
 
     python -m benchmarks.organisation [--exchanges 1000000] [--people 500] [--home FOLDER]
 
@@ -39,7 +39,7 @@ PAGES = {
     "knowledge": "/knowledge",
     "statistics": "/stats",
     "exchanges": "/admin/exchanges",
-    "exchanges with a word": "/admin/exchanges?q={words}",
+    "exchanges with three words": "/admin/exchanges?q={words}",
     "documents of all": "/admin/documents",
     "people": "/admin/people",
     "jobs": "/admin/jobs",

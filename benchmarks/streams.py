@@ -130,15 +130,7 @@ def main() -> None:
     rows: list[tuple[object, ...]] = []
     with (
         workbench() as home,
-        running(
-            home / "cato",
-            OPENAI_BASE_URL=endpoint.url,
-            OPENAI_API_KEY="streams",
-            CATO_LLM_MODEL="fake",
-            CATO_CHAT_MESSAGES_PER_MINUTE="100000",
-            CATO_CHAT_CONCURRENT_ANSWERS="100000",
-            CATO_CHAT_SOCKETS_PER_PERSON="100000",
-        ) as cato,
+        running(home / "cato", **endpoint.environment) as cato,
     ):
         person = cato.set_up()
         pin(psutil.Process(), OTHER_CORE)

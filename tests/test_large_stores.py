@@ -1,4 +1,7 @@
-"""What happens while nothing is due reads no whole table: the plans of SQLite, which are the same for a store of any size."""
+"""What runs for every message and in every sweep reads no whole table.
+
+The tests read the plans of SQLite, which are the same for a store of any size.
+"""
 
 from __future__ import annotations
 
@@ -51,13 +54,13 @@ def _is_cheap(step: str) -> bool:
     return index is not None and (index[1] in SMALL or "autoindex" in index[1] or any(keys in step for keys in KEYS))
 
 
-def test_a_sweep_without_work_reads_what_is_due(chroma):
+def test_a_sweep_without_due_work_reads_no_large_table(chroma):
     exchange(PersonFactory(), "The key hangs behind the clock.")
     maintenance.sweep()
     assert reads_of_large_tables(maintenance.sweep) == set()
 
 
-def test_the_looks_for_waiting_and_stale_messages_read_those(chroma):
+def test_queued_messages_and_stale_answers_are_found_by_their_indexes(chroma):
     assert reads_of_large_tables(start_all_queued) == set()
     assert reads_of_large_tables(interrupt_stale_answers) == set()
 

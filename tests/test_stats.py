@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_kept():
+def empty_cache():
     cache.clear()
 
 
@@ -200,7 +200,7 @@ def test_implausible_stored_numbers_are_not_counted(chroma, alice, bad):
     assert "Alice Owner" in stats(alice)
 
 
-def test_figures_of_a_large_store_are_kept_for_those_who_may_read_the_same(chroma, alice, monkeypatch):
+def test_figures_of_a_large_store_are_cached_for_those_who_may_read_the_same(chroma, alice, monkeypatch):
     monkeypatch.setattr("cato_web.stats.figures._QUICK", -1)  # as if counting had taken long
     exchange(alice, "Mine")
     assert "Counted:" not in stats(alice)

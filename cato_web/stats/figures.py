@@ -1,4 +1,4 @@
-"""What the statistics page counts. In a large store that takes seconds, so it is kept for a while there."""
+"""What the statistics page counts. In a large store that takes seconds, so it is cached for ten minutes there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from memory import api as memory
 
 _MONTH = timedelta(days=30)
 _GROWTH_WEEKS, _MIN_GROWTH_WEEKS, _RECALL_WEEKS, _DAYS = 26, 8, 12, 14
-_QUICK = 1.0  # seconds; what takes longer is kept
-_KEPT_FOR = 600  # seconds
+_QUICK = 1.0  # seconds; what takes longer to count is cached
+_CACHED_FOR = 600  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Figures:
 
 
 def figures(spaces: memory.SpaceIds | None, by: memory.DateField) -> tuple[Figures, bool]:
-    """Return the figures of `spaces` (None: all) with the growth by this date, and whether they were kept.
+    """Return the figures of `spaces` (None: all) with the growth by this date, and whether they are from the cache.
 
-    Kept ones are at most ten minutes old.
+    Cached ones are at most ten minutes old.
     """
     scope = "all" if spaces is None else hashlib.sha256(" ".join(sorted(map(str, spaces))).encode()).hexdigest()
     key = f"statistics:{by}:{scope}"
@@ -52,7 +52,7 @@ def figures(spaces: memory.SpaceIds | None, by: memory.DateField) -> tuple[Figur
     started = time.monotonic()
     counted = _count(spaces, by)
     if time.monotonic() - started > _QUICK:
-        keep(key, counted, _KEPT_FOR)
+        keep(key, counted, _CACHED_FOR)
     return counted, False
 
 

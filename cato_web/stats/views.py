@@ -71,7 +71,7 @@ def stats(request: PageRequest) -> HttpResponse:
     is_everything = request.user.is_administrator and request.GET.get("of") == "everything"
     spaces = None if is_everything else memory.readable_space_ids(request.user.pk)
     by: memory.DateField = "created_at" if request.GET.get("by") == "stored" else "timestamp"
-    counted, is_kept = figures(spaces, by)
+    counted, is_cached = figures(spaces, by)
     counts = counted.counts
     groups = [Group(_("By source"), [*_source_lines(counts), *_forgotten_lines(counted)])] if counts.by_source else []
     groups += [Group(_("By person"), _owner_lines(counted))] if counts.exchanges else []
@@ -84,7 +84,7 @@ def stats(request: PageRequest) -> HttpResponse:
     context = {
         "section": "stats",
         "is_everything": is_everything,
-        "counted_at": counted.counted_at if is_kept else None,
+        "counted_at": counted.counted_at if is_cached else None,
         "tiles": [*_tiles(request, counted)],
         "growth": _growth(counted, by),
         "growth_dates": _growth_dates(by, is_everything=is_everything),
