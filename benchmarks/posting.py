@@ -17,7 +17,7 @@ import httpx
 from benchmarks.consistency import PostedMessage, is_settled
 from tests.server import Cato, Client, wait_for
 
-# Statements are only extracted while no answer is in progress, so nobody posts for a part of the time.
+# Statements are only extracted while no answer is in progress, so nobody posts during the last part of each cycle.
 _CYCLE, _QUIET = 50.0, 20.0  # seconds
 _ACKNOWLEDGED_WITHIN = 60.0  # seconds
 
@@ -51,11 +51,13 @@ class Posts:
 @contextmanager
 def run_posters(cato: Cato, people: list[Client], seed: int, posts: Posts) -> Iterator[None]:
     """Let everybody post messages while the block runs."""
-    posters = []
-    for person in people:
-        clients = [cato.sign_in(person, url) for url in cato.urls]
-        secret = _open_secret(cato, person, posts)
-        posters.append(_Poster(clients, secret, random.Random(f"{seed} {person.name}"), posts))
+    browsers = [[cato.sign_in(person, url) for url in cato.urls] for person in people]
+    secrets = [_open_secret(cato, person, posts) for person in people]
+    started = time.monotonic()
+    posters = [
+        _Poster(clients, secret, random.Random(f"{seed} {clients[0].name}"), posts, started)
+        for clients, secret in zip(browsers, secrets, strict=True)
+    ]
     with ExitStack() as stack:
         for poster in posters:
             stack.enter_context(run_beside(poster.run))
@@ -73,11 +75,6 @@ def run_beside(act: Callable[[threading.Event], None]) -> Iterator[None]:
         finally:
             ending.set()
         running.result()
-
-
-def is_quiet() -> bool:
-    """Return whether nobody is to post at this moment."""
-    return time.monotonic() % _CYCLE > _CYCLE - _QUIET
 
 
 def _open_secret(cato: Cato, person: Client, posts: Posts) -> str:
@@ -98,6 +95,7 @@ class _Poster:
     secret: str
     dice: random.Random
     posts: Posts
+    started: float  # on the monotonic clock
 
     def run(self, ending: threading.Event) -> None:
         """Post until the event is set."""
@@ -105,7 +103,7 @@ class _Poster:
         threads: list[str] = []
         number = 0
         while not ending.wait(self.dice.uniform(0.3, 1.2)):
-            if is_quiet():
+            if (time.monotonic() - self.started) % _CYCLE > _CYCLE - _QUIET:
                 continue
             number += 1
             thread = self.dice.choice([None, self.secret, *threads[-3:]])

@@ -27,6 +27,7 @@ KEY = "kill"
 PEOPLE = ("Alice Owner", "Bob Team", "Charlie Other")
 # Seconds, beside much other load. An answer is interrupted after 15 s without progress; a worker's lease lasts 45 s.
 SETTLED_WITHIN = 1200.0
+_FEW_MESSAGES = 5  # of each person
 
 
 @dataclass
@@ -72,14 +73,19 @@ class Actors:
     """The people and commands that are active."""
 
     people: list[Client]
+    posts: Posts
     memory: MemoryActions
     team: TeamActions
     reindexing: Reindexing
 
     def have_acted(self) -> bool:
-        """Return whether each kind of action happened."""
+        """Return whether each kind of action happened, and everybody posted a few messages."""
         done = self.memory.counts().keys() | self.team.counts().keys()
-        return done >= {"note", "document", "import", "deleted", "decision", "moved"} and bool(self.reindexing.runs)
+        return (
+            done >= {"note", "document", "import", "deleted", "decision", "moved"}
+            and bool(self.reindexing.runs)
+            and len(self.posts.messages) > _FEW_MESSAGES * len(self.people)
+        )
 
 
 @contextmanager
@@ -104,6 +110,7 @@ def act(cato: Cato, administrator: Client, seed: int, report: Report) -> Iterato
     team = join_team(cato, administrator, people[-1], report.posts, random.Random(f"{seed} team"))
     actors = Actors(
         people=[*people, team.pages[0]],
+        posts=report.posts,
         memory=MemoryActions(clients, random.Random(f"{seed} memory")),
         team=team,
         reindexing=Reindexing(cato, random.Random(f"{seed} reindexing")),

@@ -199,7 +199,7 @@ def page_with(person: Client, thread: str, sentence: str) -> str:
 def test_the_page_shows_a_sentence_and_not_the_reason(client, alice, endpoint):
     endpoint.script(KEY, mode="error-400", error=CONTEXT_ERROR)
     thread = alice.send_message(unique("How long"))
-    assert "8192" not in page_with(alice, thread, "Send less, or choose another model.")
+    assert "context length is 8192" not in page_with(alice, thread, "Send less, or choose another model.")
 
     endpoint.script(KEY, mode="error-400", error={"error": {"message": "Tides are not supported."}})
     thread = alice.send_message(unique("How high"))

@@ -166,4 +166,4 @@ def test_metrics_have_the_usage_of_this_month(memory, person):
     assert 'cato_usage_tokens{kind="prompt",purpose="title"} 12.0' in text
     assert 'cato_usage_tokens{kind="completion",purpose="title"} 3.0' in text
     assert 'cato_usage_cost{purpose="title"}' in text
-    assert "700" not in text
+    assert "700.0" not in text
