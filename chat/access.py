@@ -229,7 +229,8 @@ def space_to_instruct(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 def spaces_to_instruct(person_id: uuid.UUID) -> list[Space]:
     """Return the spaces whose instructions this person may set, their personal space first."""
     spaces = memory.list_readable_spaces(person_id)
-    return [space for space in spaces if memory.manages_space(person_id, space)]
+    managed = memory.managed_space_ids(person_id, spaces)
+    return [space for space in spaces if space.id in managed]
 
 
 def _ensure_manages(person_id: uuid.UUID, space: Space) -> None:

@@ -26,14 +26,11 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 
 def people_seen_by(person_id: uuid.UUID) -> QuerySet[Any]:
     """Return the active people, other than this one, who read a shared space that this person reads."""
-    people = get_user_model().objects.none()
     active = get_user_model().objects.filter(is_active=True).exclude(id=person_id)
-    for space in memory.list_readable_spaces(person_id):
-        if space.kind == Space.Kind.TEAM:
-            return active
-        if space.has_members:
-            people = people | memory.readers(space, active)
-    return people
+    readable = memory.readable_spaces(person_id)
+    if readable.filter(kind=Space.Kind.TEAM).exists():
+        return active
+    return active.filter(id__in=memory.Membership.objects.filter(space__in=readable).values("person_id"))
 
 
 def find_mentions(text: str, names: Iterable[str]) -> list[tuple[int, int]]:

@@ -199,11 +199,13 @@ from memory.spaces.access import (
     admin_visible_space_ids,
     audience_space_ids,
     audience_text,
+    count_readers,
     ensure_open,
     get_space,
     in_spaces,
     list_open_spaces,
     list_readable_spaces,
+    managed_space_ids,
     manages_space,
     personal_space,
     preferred_space_id,
@@ -234,6 +236,7 @@ from memory.spaces.groups import (
     set_group_role,
     synchronise_memberships,
 )
+from memory.spaces.newest import newest_in_spaces
 from memory.stats.counts import MemoryCounts, count_findable, count_unindexed, memory_counts
 from memory.stats.disk import disk_use, index_location
 from memory.stats.history import (

@@ -19,11 +19,9 @@ def project_of_channel(channel: Conversation, thread_id: uuid.UUID, person_id: u
     InvalidInputError if the thread is in another space, if another group or project has the name, or if the project is
     archived.
     """
-    managed = [
-        space
-        for space in memory.readable_spaces(person_id).filter(kind=Space.Kind.PROJECT)
-        if memory.manages_space(person_id, space)
-    ]
+    projects = list(memory.readable_spaces(person_id).filter(kind=Space.Kind.PROJECT))
+    managed_ids = memory.managed_space_ids(person_id, projects)
+    managed = [project for project in projects if project.id in managed_ids]
     name = channel.title.removeprefix("#")
     space_id = Thread.objects.filter(id=thread_id).values_list("space_id", flat=True).first()
     if space_id is None:

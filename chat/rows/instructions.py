@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
-from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -116,30 +116,49 @@ def list_offers(person_id: uuid.UUID) -> list[OfferRow]:
 
 def sections(person_id: uuid.UUID) -> list[InstructionSection]:
     """Return the instructions of this person, then those of each space that has any or that they manage, the team last."""
-    found = (space_section(person_id, space) for space in memory.list_readable_spaces(person_id))
-    return [
-        section for section, is_managed in found if section.rows or is_managed or section.kind == Space.Kind.PERSONAL
-    ]
+    spaces = memory.list_readable_spaces(person_id)
+    kept, managed = _kept(spaces), memory.managed_space_ids(person_id, spaces)
+    shown = [space for space in spaces if space.id in kept or space.id in managed]
+    return _sections(person_id, shown, kept, managed)
 
 
 def space_section(person_id: uuid.UUID, space: Space) -> tuple[InstructionSection, bool]:
     """Return the kept instructions of a space that this person reads, and whether they manage it."""
-    is_managed = memory.manages_space(person_id, space)
-    rows = Instruction.objects.present().filter(space=space, state=State.KEPT).select_related("author", "turn__thread")
-    instructions = list(rows)
-    readable = _readable_threads(person_id, instructions)
-    counts = count_answers(space, [row.id for row in instructions]) if instructions else {}
-    section = InstructionSection(
-        space_id=space.id,
-        kind=space.kind,
-        name=_("For you") if space.owner_id else space.display_name,
-        editors_text="" if space.owner_id else _editors_text(person_id, space),
-        rows=[
-            _instruction_row(person_id, row, readable, answers=counts[row.id], is_managed=is_managed)
-            for row in instructions
-        ],
-    )
-    return section, is_managed
+    managed = memory.managed_space_ids(person_id, [space])
+    (section,) = _sections(person_id, [space], _kept([space]), managed)
+    return section, space.id in managed
+
+
+def _kept(spaces: Iterable[Space]) -> dict[uuid.UUID, list[Instruction]]:
+    """Return the kept instructions by space."""
+    rows = Instruction.objects.present().filter(space__in=list(spaces), state=State.KEPT)
+    kept: dict[uuid.UUID, list[Instruction]] = {}
+    for row in rows.select_related("author", "turn__thread"):
+        kept.setdefault(row.space_id, []).append(row)
+    return kept
+
+
+def _sections(
+    person_id: uuid.UUID, spaces: Sequence[Space], kept: Mapping[uuid.UUID, list[Instruction]], managed: Set[uuid.UUID]
+) -> list[InstructionSection]:
+    readable = _readable_threads(person_id, chain.from_iterable(kept.values()))
+    editors = _editors_texts(person_id, [space for space in spaces if space.owner_id is None])
+    sections = []
+    for space in spaces:
+        rows = kept.get(space.id, [])
+        counts = count_answers(space, [row.id for row in rows]) if rows else {}
+        section = InstructionSection(
+            space_id=space.id,
+            kind=space.kind,
+            name=_("For you") if space.owner_id else space.display_name,
+            editors_text=editors.get(space.id, ""),
+            rows=[
+                _instruction_row(person_id, row, readable, answers=counts[row.id], is_managed=space.id in managed)
+                for row in rows
+            ],
+        )
+        sections.append(section)
+    return sections
 
 
 def _undecided(person_id: uuid.UUID) -> QuerySet[Instruction]:
@@ -196,18 +215,23 @@ def _readable_threads(person_id: uuid.UUID, rows: Iterable[Instruction]) -> set[
     return set(access.readable_threads(person_id).filter(id__in=ids).values_list("id", flat=True))
 
 
-def _editors_text(person_id: uuid.UUID, space: Space) -> str:
-    """Return e.g. "6 people; you and Aisha can edit"."""
-    people = get_user_model().objects.filter(is_active=True)
-    count = memory.readers(space, people).count()
+def _editors_texts(person_id: uuid.UUID, spaces: Sequence[Space]) -> dict[uuid.UUID, str]:
+    """Return e.g. "6 people; you and Aisha can edit" for each of these shared spaces."""
+    counts = memory.count_readers(spaces)
+    managers = Membership.objects.filter(space__in=spaces, role=Membership.Role.MANAGER, person__is_active=True)
+    names: dict[uuid.UUID, list[str]] = {}
+    for manager in sorted(
+        managers.select_related("person"), key=lambda one: (one.person_id != person_id, str(one.person))
+    ):
+        name = _("you") if manager.person_id == person_id else str(manager.person)
+        names.setdefault(manager.space_id, []).append(name)
+    return {space.id: _editors_text(space, counts[space.id], names.get(space.id, [])) for space in spaces}
+
+
+def _editors_text(space: Space, count: int, names: Sequence[str]) -> str:
     readers = ngettext("%(count)s person", "%(count)s people", count) % {"count": format_number(count)}
     if space.kind == Space.Kind.TEAM:
         return _("%(readers)s; administrators can edit") % {"readers": readers}
-    managers = Membership.objects.filter(space=space, role=Membership.Role.MANAGER).values("person_id")
-    names = [
-        _("you") if manager.pk == person_id else str(manager)
-        for manager in sorted(people.filter(pk__in=managers), key=lambda one: (one.pk != person_id, str(one)))
-    ]
     if not names:
         return readers
     sentence = ngettext("%(readers)s; %(names)s can edit", "%(readers)s; %(names)s can edit", len(names))

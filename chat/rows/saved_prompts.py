@@ -62,14 +62,16 @@ def sections(person_id: uuid.UUID) -> list[PromptSection]:
     of_space = defaultdict[uuid.UUID, list[SavedPrompt]](list)
     for prompt in access.readable_prompts(person_id).select_related("author"):
         of_space[prompt.space_id].append(prompt)
+    spaces = memory.list_readable_spaces(person_id)
+    managed = memory.managed_space_ids(person_id, spaces)
     return [
         PromptSection(
             space_id=space.id,
             kind=space.kind,
             name=_("For you") if space.owner_id else space.display_name,
-            rows=_prompt_rows(person_id, of_space[space.id], is_managed=memory.manages_space(person_id, space)),
+            rows=_prompt_rows(person_id, of_space[space.id], is_managed=space.id in managed),
         )
-        for space in memory.list_readable_spaces(person_id)
+        for space in spaces
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import BooleanField, Count, Exists, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -66,8 +66,7 @@ def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> ThreadList:
 
     All groups come always, even if they are empty, because links are moved between them.
     """
-    # By id only: with a space condition, SQLite scans the whole spaces.
-    rows = list(_with_marks(Thread.objects.filter(pk__in=_listed_ids(person_id)), person_id))
+    rows = list(_listed_threads(person_id))
     pinned = sorted((t for t in rows if t.pinned_at), key=lambda t: t.pinned_at, reverse=True)
     latest = sorted((t for t in rows if not t.pinned_at), key=lambda t: t.last_message_at, reverse=True)
     today = timezone.localdate()
@@ -150,29 +149,21 @@ def _link(thread: Any, person_id: uuid.UUID, open_id: uuid.UUID | None) -> Threa
     )
 
 
-def _listed_ids(person_id: uuid.UUID) -> set[uuid.UUID]:
-    """Return the ids of the pinned threads, and of the newest ones of all spaces that are not archived.
+def _listed_threads(person_id: uuid.UUID) -> QuerySet[Any]:
+    """Return the pinned threads, and the newest ones of all spaces that are not archived, with this person's marks.
 
-    They are chosen from the newest of each space, which an index has in order. Those of archived projects are left out.
+    Those of archived projects are left out.
     """
     open_spaces = memory.readable_spaces(person_id).filter(archived_at=None)
     spaces = list(open_spaces.values_list("id", flat=True))
     own_marks = ReaderMarks.objects.filter(person_id=person_id)
-    listed = Thread.objects.filter(deleted_at=None).exclude(
-        pk__in=own_marks.filter(archived_at__isnull=False).values("thread_id")
-    )
-    # From the marks, because SQLite would read all threads of the spaces otherwise.
     pinned = own_marks.filter(
-        pinned_at__isnull=False, archived_at=None, thread__deleted_at=None, thread__space_id__in=spaces
+        pinned_at__isnull=False, archived_at=None, thread__deleted_at=None, thread__space__in=spaces
     )
-    latest = (listed.filter(space_id=id).order_by("-last_message_at").values("pk") for id in spaces)
-    # SQLite has no limit within a union, but within a subquery.
-    first, *others = (
-        Thread.objects.filter(pk__in=part[:_MAX_THREADS])
-        .annotate(is_pinned=Value(is_pinned, output_field=BooleanField()))
-        .values_list("pk", "is_pinned", "last_message_at")
-        for part, is_pinned in [(pinned.values("thread_id"), True), *((part, False) for part in latest)]
+    unmarked = Thread.objects.filter(deleted_at=None).exclude(
+        pk__in=own_marks.filter(Q(archived_at__isnull=False) | Q(pinned_at__isnull=False)).values("thread_id")
     )
-    rows = list(first.union(*others, all=True))
-    newest = sorted((at, id) for id, is_pinned, at in rows if not is_pinned)[-_MAX_THREADS:]
-    return {*(id for id, is_pinned, _at in rows if is_pinned), *(id for _at, id in newest)}
+    newest = memory.newest_in_spaces(unmarked, spaces, by="last_message_at", count=_MAX_THREADS)
+    # By id only: with a space condition, SQLite reads all threads of the spaces.
+    listed = Q(pk__in=newest.order_by("-last_message_at").values("pk")[:_MAX_THREADS])
+    return _with_marks(Thread.objects.filter(listed | Q(pk__in=pinned.values("thread_id"))), person_id)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -67,7 +66,7 @@ def thread_row(
     kind = space.kind if space else Space.Kind.PERSONAL
     count = 1
     if space is not None and kind != Space.Kind.PERSONAL:
-        count = memory.readers(space, get_user_model().objects.filter(is_active=True)).count()
+        count = memory.count_readers([space])[space.id]
     audience = ngettext("Visible to %(count)s person", "Visible to %(count)s people", count)
     if kind == Space.Kind.PERSONAL:
         audience = _("Visible only to you")

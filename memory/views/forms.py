@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError, NotFoundError
@@ -36,12 +35,11 @@ class SpaceChoice:
 
 def space_choices(person_id: uuid.UUID, current: uuid.UUID | None = None) -> list[SpaceChoice]:
     """Return the spaces to which the person can add something, `current` marked."""
-    people = get_user_model().objects.filter(is_active=True)
+    spaces = access.list_open_spaces(person_id)
+    readers = access.count_readers(spaces)
     return [
-        SpaceChoice(
-            space.id, space.display_name, space.kind, access.readers(space, people).count(), space.id == current
-        )
-        for space in access.list_open_spaces(person_id)
+        SpaceChoice(space.id, space.display_name, space.kind, readers[space.id], space.id == current)
+        for space in spaces
     ]
 
 
