@@ -298,3 +298,4 @@ from memory.views.forms import (
 )
 from memory.views.http import PageRequest, admin_required
 from memory.views.links import document_url, exchange_url, passage_url
+from memory.views.paging import LongPaginator

@@ -14,10 +14,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat import stats
+from chat.models import Thread
 from chat.turns.queue import start_all_queued
 from chat.turns.stopping import interrupt_stale_answers
 from memory import maintenance
-from memory.api import readable_space_ids
+from memory.administration.filters import exchanges
+from memory.api import ids_by_date, newest_in_spaces, parse_filter, readable_space_ids
 from memory.knowledge.listing import StatementFilter, authors_of_statements, count_to_review, statement_ids
 from tests.factories import PersonFactory, exchange, signed_in
 from tests.topology import TOPOLOGY
@@ -82,6 +84,24 @@ def test_a_message_reads_the_answers_in_progress_and_not_all_of_its_author(chrom
         lambda: client.post("/", {"message": "Where is it?", "client_key": str(uuid.uuid4())})
     )
     assert not [step for step in reads if "chat_turn" in step or "memory_exchange" in step]
+
+
+def test_lists_by_date_begin_with_the_newest_of_each_space(chroma):
+    spaces = readable_space_ids(PersonFactory().pk)
+    said = parse_filter({"said": {"$gte": timezone.now()}})
+    steps = reads_of_large_tables(lambda: list(ids_by_date(spaces, said, newest=50)[:50]))
+    assert [step.rpartition(" (")[2] for step in steps] == ["space_id=? AND timestamp>?)"]
+
+    threads = Thread.objects.filter(deleted_at=None).order_by("-last_message_at")
+    steps = reads_of_large_tables(lambda: list(newest_in_spaces(threads, spaces, 50, by="last_message_at")[:50]))
+    # The first is that of row 50 of a space.
+    conditions = {step.rpartition(" (")[2] for step in steps}
+    assert conditions == {"space_id=?)", "space_id=? AND last_message_at>?)"}
+
+
+def test_administrators_who_search_for_words_read_the_texts_with_them_only(chroma):
+    spaces = readable_space_ids(PersonFactory().pk)
+    assert reads_of_large_tables(lambda: list(exchanges({"q": "green lamp"}, visible_spaces=spaces).qs[:50])) == set()
 
 
 def test_statistics_of_answers_read_those_of_the_month(chroma):

@@ -56,6 +56,7 @@ class Thread(models.Model):
             models.Index(fields=["space", "-last_message_at"]),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="thread_to_remove"),
             models.Index(fields=["owner", "opening_hash"]),
+            models.Index(fields=["space"], condition=Q(is_remembered=False), name="thread_not_remembered"),
             models.Index(fields=["id"], condition=Q(uncounted_title__isnull=False), name="thread_uncounted_title"),
         ]
 

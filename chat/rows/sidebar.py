@@ -163,7 +163,7 @@ def _listed_threads(person_id: uuid.UUID) -> QuerySet[Any]:
     unmarked = Thread.objects.filter(deleted_at=None).exclude(
         pk__in=own_marks.filter(Q(archived_at__isnull=False) | Q(pinned_at__isnull=False)).values("thread_id")
     )
-    newest = memory.newest_in_spaces(unmarked, spaces, by="last_message_at", count=_MAX_THREADS)
+    newest = memory.newest_in_spaces(unmarked, spaces, _MAX_THREADS, by="last_message_at")
     # By id only: with a space condition, SQLite reads all threads of the spaces.
     listed = Q(pk__in=newest.order_by("-last_message_at").values("pk")[:_MAX_THREADS])
     return _with_marks(Thread.objects.filter(listed | Q(pk__in=pinned.values("thread_id"))), person_id)

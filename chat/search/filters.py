@@ -96,8 +96,9 @@ class SearchFilters(forms.Form):
             self._apply(operator, resolve_choice(operator, typed, choices[operator]))
         self.fields["who"].queryset = authors  # type: ignore[attr-defined]
         self._offer("space", _("All spaces"), spaces)
-        self._offer("thread", _("Any thread"), self._newest("thread", threads.values_list("pk", "title")))
-        self._offer("document", _("Any document"), self._newest("document", documents.values_list("pk", "name")))
+        newest = memory.newest_in_spaces(threads, self._readable, _MAX_CHOICES, by="last_message_at")
+        self._offer("thread", _("Any thread"), self._newest("thread", "title", newest, threads))
+        self._offer("document", _("Any document"), self._newest("document", "name", documents, documents))
         shown = [(value, _("Similarity ≥ %s") % memory.format_similarity(float(value))) for value in _SIMILARITIES]
         self._offer("similarity", _("Any similarity"), shown)
         for field in self.fields.values():
@@ -198,12 +199,13 @@ class SearchFilters(forms.Form):
         offered = [("", empty), *((str(id), label) for id, label in choices)]
         self.fields[name].choices = offered  # type: ignore[attr-defined]
 
-    def _newest(self, name: str, rows: QuerySet[Any, tuple[uuid.UUID, str]]) -> list[tuple[uuid.UUID, str]]:
-        newest = list(rows[:_MAX_CHOICES])
+    def _newest(self, name: str, label: str, newest: QuerySet[Any], rows: QuerySet[Any]) -> list[tuple[uuid.UUID, str]]:
+        """Return the ids and labels of the newest rows, and of the chosen one."""
+        offered = list(newest.values_list("pk", label)[:_MAX_CHOICES])
         chosen = memory.parse_uuid(self._values[name])
-        if chosen and chosen not in {id for id, _label in newest}:
-            newest += rows.filter(pk=chosen)
-        return newest
+        if chosen and chosen not in {id for id, _label in offered}:
+            offered += rows.filter(pk=chosen).values_list("pk", label)
+        return offered
 
 
 def _midnight(day: date) -> datetime:

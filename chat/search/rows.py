@@ -77,6 +77,14 @@ def count_text(count: int, order: str, *, is_cut: bool) -> str:
     return orders[order] % {"results": text} if order in orders else text
 
 
+def listed_count_text(count: int, *, is_cut: bool) -> str:
+    """Return how many exchanges a list has, which are not ranked; `is_cut`: there are more."""
+    text = ngettext("%(count)s result", "%(count)s results", count) % {"count": format_number(count)}
+    if is_cut:
+        text = _("More than %(count)s results") % {"count": format_number(count)}
+    return _("%(results)s, newest first") % {"results": text}
+
+
 def hit_rows(hits: Sequence[Hit], query: str) -> list[HitRow]:
     """Return the hits as rows: the title is the message, the excerpt the answer, the note or the passage.
 

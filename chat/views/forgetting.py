@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,7 +17,7 @@ from chat.errors import ThreadBusyError
 from chat.models import Receipt, Turn
 from chat.rows.receipts import erased_by, receipt_row, scope_lines
 from chat.views.exchanges import turn_url
-from memory.api import NotFoundError, PageRequest
+from memory.api import LongPaginator, NotFoundError, PageRequest
 
 _PAGE_SIZE = 20
 
@@ -72,7 +71,7 @@ def receipt(request: PageRequest, receipt_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def receipts(request: PageRequest) -> HttpResponse:
     """List the receipts of this person, newest first."""
-    page = Paginator(services.receipts_of(request.user.pk), _PAGE_SIZE).get_page(request.GET.get("page"))
+    page = LongPaginator(services.receipts_of(request.user.pk), _PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"section": "settings", "page": page, "receipts": [receipt_row(one) for one in page]}
     return render(request, "chat/receipts.html", context)
 

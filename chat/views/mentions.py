@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -16,7 +15,7 @@ from chat import access
 from chat.mentions import candidates, mentions_of
 from chat.rows.turns import MessagePart, message_parts
 from memory import api as memory
-from memory.api import PageRequest, active_documents, excerpt, parse_uuid
+from memory.api import LongPaginator, PageRequest, active_documents, excerpt, parse_uuid
 
 _PAGE_SIZE = 50
 _EXCERPT = 240  # characters
@@ -36,7 +35,7 @@ class MentionRow:
 def mentions(request: PageRequest) -> HttpResponse:
     """List the messages that mention this person, newest first."""
     rows = mentions_of(request.user.pk).select_related("turn__author", "turn__thread__space")
-    page = Paginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
+    page = LongPaginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
     found = [
         MentionRow(row.turn, message_parts(excerpt(row.turn.message, _EXCERPT), [request.user.name]), row.is_seen)
         for row in page

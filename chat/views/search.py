@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from urllib.parse import urlencode
 
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -18,12 +18,13 @@ from django.views.decorators.http import require_GET
 from chat.rows.receipts import FactRow
 from chat.search.filters import REMOVALS, SearchFilters
 from chat.search.query import SearchQuery, parse_query
-from chat.search.rows import ORDERS, RELEVANCE, count_text, hit_rows, in_order, search_figures
+from chat.search.rows import ORDERS, RELEVANCE, count_text, hit_rows, in_order, listed_count_text, search_figures
 from memory import api as memory
 from memory.api import (
     EmbeddingError,
     Filter,
     InvalidInputError,
+    LongPaginator,
     PageRequest,
     RateLimitedError,
     RecallFilter,
@@ -142,10 +143,11 @@ class _Page:
 
     def listing(self, number: str) -> dict[str, object]:
         """Return what the template shows without words to search for: all that the filters cover, the newest first."""
-        ids = memory.ids_by_date(self.form.spaces, self._condition(self.form))
-        page = Paginator(ids, _MAX_HITS).get_page(number)
+        ids = partial(memory.ids_by_date, self.form.spaces, self._condition(self.form))
+        pages = LongPaginator(ids(), _MAX_HITS, first=ids)
+        page = pages.get_page(number)
         hits = hit_rows(memory.listed_hits(list(page)), "")
-        total = count_text(page.paginator.count, "newest", is_cut=False)
+        total = listed_count_text(pages.counted_rows, is_cut=pages.is_cut)
         return {"searched": bool(hits), "hits": hits, "total_text": total, "link": self.url(), "page": page}
 
     def _search(self, form: SearchFilters) -> SearchResults:

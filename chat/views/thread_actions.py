@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -29,12 +29,15 @@ from chat.threads.reader_marks import with_marks
 from memory.api import (
     CatoError,
     InvalidInputError,
+    LongPaginator,
     NotFoundError,
     PageRequest,
     audience_text,
     clean_text,
     listed_space,
+    newest_in_spaces,
     parse_space,
+    readable_space_ids,
     space_choices,
 )
 
@@ -56,8 +59,11 @@ def threads(request: PageRequest) -> HttpResponse:
     readable = readable if space is None else readable.filter(space=space)
     rows = with_marks(readable, request.user.pk).select_related("space")
     rows = rows.filter(archived_at__isnull=not is_archive)
-    matching = contains_all_words(rows, query.split(), "title")
-    page = Paginator(matching.order_by("-last_message_at"), _PAGE_SIZE).get_page(request.GET.get("page"))
+    matching = contains_all_words(rows, query.split(), "title").order_by("-last_message_at")
+    spaces = readable_space_ids(request.user.pk) if space is None else [space.pk]
+    newest = partial(newest_in_spaces, matching, spaces, by="last_message_at")
+    are_most = not query and not is_archive
+    page = LongPaginator(matching, _PAGE_SIZE, first=newest if are_most else None).get_page(request.GET.get("page"))
     context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive, "space": space}
     return render(request, "chat/threads.html", context)
 

@@ -130,7 +130,9 @@ class ExchangeFilterSet(AdminFilterSet):
         except ValueError:
             terms = query_terms(text)
         texts = rows_with_all_terms(terms).values("exchange_id")
-        return in_spaces(rows, self.visible_spaces).filter(pk__in=texts) if terms else rows.none()
+        # Checked for each text that is found; with a condition on the column, SQLite would read all texts of the spaces.
+        visible = Space.objects.filter(pk=OuterRef("space"), pk__in=list(self.visible_spaces))
+        return rows.filter(Exists(visible), pk__in=texts) if terms else rows.none()
 
     def filter_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
         """Return the exchanges in this state in the active generation."""

@@ -5,25 +5,31 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from memory.filters import Filter, to_sql
 from memory.models import Exchange
 from memory.retrieval.exchange_views import load_views
 from memory.retrieval.types import Hit
 from memory.spaces.access import SpaceIds, in_spaces
+from memory.spaces.newest import newest_in_spaces
 
 # Of hits that are listed by date alone.
 BY_DATE = "date"
 
 
-def ids_by_date(spaces: SpaceIds, filters: Filter | None) -> QuerySet[Exchange, uuid.UUID]:
+def ids_by_date(spaces: SpaceIds, filters: Filter | None, newest: int | None = None) -> QuerySet[Exchange, uuid.UUID]:
     """Return the ids of the exchanges in these spaces that match the filters, the newest first.
 
-    Ids only: the database sorts all of them, and texts would be sorted with them.
+    With `newest`, these are few, and those that come after so many may be missing. Ids only: the database sorts all of
+    them, and texts would be sorted with them.
     """
-    rows = in_spaces(Exchange.objects.findable(), spaces)
-    return (rows.filter(to_sql(filters)) if filters else rows).order_by("-timestamp", "id").values_list("pk", flat=True)
+    findable, condition = Exchange.objects.findable(), to_sql(filters) if filters else Q()
+    if newest is None:
+        rows = in_spaces(findable, spaces).filter(condition)
+    else:
+        rows = newest_in_spaces(findable, spaces, newest, by="timestamp", where=condition)
+    return rows.order_by("-timestamp", "id").values_list("pk", flat=True)
 
 
 def listed_hits(ids: Sequence[uuid.UUID]) -> list[Hit]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.contrib import messages
 from django.core.files import File
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -38,6 +37,7 @@ from memory.text import parse_uuid
 from memory.views.document_rows import DocumentRow, UploadChip, document_row
 from memory.views.forms import listed_space, parse_space, space_choices
 from memory.views.http import PageRequest
+from memory.views.paging import LongPaginator
 
 _PAGE_SIZE = 50
 _FORMATS = gettext_noop("Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code")
@@ -113,7 +113,7 @@ def _list_context(request: PageRequest) -> dict[str, object]:
     conf = settings.CATO.vector_store
     spaces = access.readable_space_ids(request.user.pk) if space is None else frozenset({space.pk})
     rows = active_documents(spaces).select_related("space", "owner").order_by("-created_at")
-    page = Paginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
+    page = LongPaginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
     return {
         "section": "documents",
         "page": page,

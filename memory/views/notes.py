@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -23,6 +22,7 @@ from memory.spaces.access import audience_text
 from memory.text import excerpt
 from memory.views.forms import listed_space, parse_space, space_choices
 from memory.views.http import PageRequest
+from memory.views.paging import LongPaginator
 
 _PAGE_SIZE = 50
 _EXCERPT = 240
@@ -61,9 +61,9 @@ def _page(request: PageRequest, *, text: str = "", error: str = "", status: int 
     spaces = access.readable_space_ids(request.user.pk) if space is None else frozenset({space.pk})
     notes = access.in_spaces(Exchange.objects.findable().filter(source=Exchange.Source.NOTE), spaces)
     first_chunks = notes.filter(Q(chunk_index=None) | Q(chunk_index=0))
-    page = Paginator(first_chunks.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE_SIZE).get_page(
-        request.GET.get("page")
-    )
+    page = LongPaginator(
+        first_chunks.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE_SIZE
+    ).get_page(request.GET.get("page"))
     states = memory_states(note.pk for note in page)
     context = {
         "section": "documents",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import django_filters as filters
-from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -17,7 +16,7 @@ from django.views.decorators.http import require_GET
 
 from cato_web.accounts.audit_targets import TargetPart, target_parts, token_texts
 from cato_web.accounts.models import AuditEntry, User
-from memory.api import DATE_INPUT, PageRequest, admin_required
+from memory.api import DATE_INPUT, LongPaginator, PageRequest, admin_required
 
 _PAGE = 100
 
@@ -70,7 +69,7 @@ def audit(request: PageRequest) -> HttpResponse:
     """Show the filtered entries, newest first."""
     entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("actor").order_by("-at", "-pk")
     selection = AuditSelection(request.GET, entries)
-    page = Paginator(selection.qs, _PAGE).get_page(request.GET.get("page"))
+    page = LongPaginator(selection.qs, _PAGE).get_page(request.GET.get("page"))
     rows = _rows(list(page), request.user.pk)
     context = {"section": "admin", "tab": "audit", "selection": selection, "page": page, "rows": rows}
     return render(request, "people/admin_audit.html", context)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import filesizeformat
@@ -24,6 +23,7 @@ from memory.utils.formatting import format_number
 from memory.views.administration.shared import BulkSelection, active_reveal_rows, parse_bulk_selection, space_column
 from memory.views.document_rows import state_text
 from memory.views.http import PageRequest, admin_required
+from memory.views.paging import LongPaginator
 
 _PAGE_SIZE = 50
 
@@ -51,7 +51,9 @@ def documents(request: PageRequest) -> HttpResponse:
     """List the documents that match the filters, newest first."""
     visible_spaces = access.admin_visible_space_ids(request.user.pk)
     selection = filters.documents(request.GET, visible_spaces=visible_spaces)
-    page = Paginator(selection.qs.select_related("owner", "space__owner"), _PAGE_SIZE).get_page(request.GET.get("page"))
+    page = LongPaginator(selection.qs.select_related("owner", "space__owner"), _PAGE_SIZE).get_page(
+        request.GET.get("page")
+    )
     rows = _rows(request, list(page), visible_spaces)
     context = {
         "section": "admin",

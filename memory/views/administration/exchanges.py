@@ -10,7 +10,6 @@ from datetime import datetime
 from itertools import groupby
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
@@ -36,6 +35,7 @@ from memory.views.administration.shared import (
     space_column,
 )
 from memory.views.http import PageRequest, admin_required
+from memory.views.paging import LongPaginator
 
 _PAGE_SIZE = 50
 
@@ -81,7 +81,7 @@ def exchanges(request: PageRequest) -> HttpResponse:
     rows = selection.qs.select_related("owner", "space__owner")
     rows = rows.prefetch_related(Prefetch("embeddings", queryset=active_jobs, to_attr="active_jobs"))
     rows = rows.prefetch_related(Prefetch("chunks", queryset=Chunk.objects.select_related("version__document")))
-    page = Paginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
+    page = LongPaginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "section": "admin",
         "tab": "exchanges",

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,6 +21,7 @@ from memory.errors import InvalidInputError
 from memory.models import Job, Operation
 from memory.utils.formatting import format_number
 from memory.views.http import PageRequest, admin_required
+from memory.views.paging import LongPaginator
 
 Kind = Operation.Kind
 _PAGE_SIZE = 20
@@ -79,7 +79,7 @@ def all_operations(request: PageRequest) -> HttpResponse:
     """List the latest operations; a POST starts one."""
     if request.method == "POST":
         return _start(request)
-    page = Paginator(operations.list_operations(), _PAGE_SIZE).get_page(request.GET.get("page"))
+    page = LongPaginator(operations.list_operations(), _PAGE_SIZE).get_page(request.GET.get("page"))
     rows = [_build_row(operation) for operation in page]
     context = {"section": "admin", "tab": "operations", "page": page, "rows": rows}
     return render(request, "memory/admin_operations.html", context)
