@@ -199,6 +199,7 @@ from memory.spaces.access import (
     admin_visible_space_ids,
     audience_space_ids,
     audience_text,
+    audience_texts,
     count_readers,
     ensure_open,
     get_space,

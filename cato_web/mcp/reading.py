@@ -31,7 +31,7 @@ from chat.models import Turn
 from chat.quick_search import contains_all_words
 from chat.search.arguments import resolve_filters
 from memory import api as memory
-from memory.api import Hit, Space, StatementFilter, all_of, audience_text
+from memory.api import Hit, Space, StatementFilter, all_of
 
 LEXICAL_FALLBACK_NOTE = "Vector search is unavailable: these results were found by words alone and may be incomplete."
 _MAX_TEXT_LENGTH = 4000
@@ -108,13 +108,15 @@ def read_document(caller: Caller, asked: arguments.ReadDocument) -> DocumentResu
 
 def list_spaces(caller: Caller, asked: arguments.ListSpaces) -> SpacesResult:
     """Return the readable spaces: the personal one, groups by name, then the team's."""
+    spaces = memory.list_readable_spaces(caller.person_id)
+    audiences = memory.audience_texts(spaces)
     entries = [
         SpaceEntry(
             name=space.display_name,
             kind="personal" if space.owner_id else space.kind,
-            audience=audience_text(space),
+            audience=audiences[space.pk],
         )
-        for space in memory.list_readable_spaces(caller.person_id)
+        for space in spaces
     ]
     return SpacesResult(spaces=entries)
 

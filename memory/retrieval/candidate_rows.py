@@ -6,15 +6,18 @@ Uses raw SQL and hexadecimal ids. Building model instances would take longer tha
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 
 from django.db import connection
+from django.db.models import Exists, OuterRef, Q
 
 from memory.filters import Filter, to_sql
-from memory.models import Exchange
+from memory.models import Exchange, Space
 from memory.spaces.access import SpaceIds
 
 # A join for the terms, or an id list on PostgreSQL, would read whole tables for a few hundred rows. So the terms come
@@ -96,19 +99,16 @@ class CandidateLoader:
 
 
 def spaces_with_other_authors(spaces: SpaceIds, author_ids: Iterable[uuid.UUID]) -> SpaceIds:
-    """Return those of `spaces` that contain exchanges of other authors."""
-    return frozenset(space for space in spaces if _has_other_authors(space, sorted(author_ids)))
-
-
-def _has_other_authors(space_id: uuid.UUID, author_ids: Sequence[uuid.UUID]) -> bool:
-    """Return True if the space contains an exchange of another author than these, whose ids ascend.
+    """Return those of `spaces` that contain exchanges of other authors than these, with one statement.
 
     Range queries (below, between and above these ids) can use the index on space and owner.
     """
-    rows = Exchange.objects.filter(space_id=space_id)
-    between = (rows.filter(owner_id__gt=low, owner_id__lt=high) for low, high in pairwise(author_ids))
-    outside = (rows.filter(owner_id__lt=author_ids[0]), rows.filter(owner_id__gt=author_ids[-1]))
-    return any(part.exists() for part in (*outside, *between))
+    ids = sorted(author_ids)
+    others = [Q(owner_id__lt=ids[0]), Q(owner_id__gt=ids[-1])]
+    others += [Q(owner_id__gt=low, owner_id__lt=high) for low, high in pairwise(ids)]
+    of_space = Exchange.objects.filter(space=OuterRef("pk"))
+    found = Space.objects.filter(reduce(or_, (Exists(of_space.filter(other)) for other in others)), pk__in=list(spaces))
+    return frozenset(found.values_list("pk", flat=True))
 
 
 def filter_ids(ids: Iterable[str], filters: Filter) -> set[str]:

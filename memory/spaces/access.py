@@ -238,7 +238,16 @@ def _create_space(**fields: object) -> Space:
 
 def audience_text(space: Space) -> str:
     """Return a sentence with the number of people who can read the space now."""
-    if space.kind == Space.Kind.PERSONAL:
-        return _("Only you can read it.")
-    count = count_readers([space])[space.pk]
-    return ngettext("%(count)s person can read it.", "%(count)s people can read it.", count) % {"count": count}
+    return audience_texts([space])[space.pk]
+
+
+def audience_texts(spaces: Iterable[Space]) -> dict[uuid.UUID, str]:
+    """Return `audience_text` of each of these spaces, by id."""
+    spaces = list(spaces)
+    counts = count_readers(spaces)
+    texts = {}
+    for space in spaces:
+        count = counts[space.pk]
+        sentence = ngettext("%(count)s person can read it.", "%(count)s people can read it.", count) % {"count": count}
+        texts[space.pk] = _("Only you can read it.") if space.kind == Space.Kind.PERSONAL else sentence
+    return texts
