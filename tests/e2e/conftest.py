@@ -72,7 +72,8 @@ def plain_answers(request: pytest.FixtureRequest) -> None:
 
 
 def send_message(page: Page, message: str) -> None:
-    """Type a message and send it with Enter."""
+    """Type a message and send it with Enter, which needs the scripts of a page that a link has just opened."""
+    page.wait_for_load_state()
     page.get_by_label("Message", exact=True).fill(message)
     page.get_by_label("Message", exact=True).press("Enter")
 
