@@ -93,9 +93,9 @@ def measure(cato: Cato, person: Client, endpoint: StreamEndpoint, exchanges: int
     job = Import(person, data)
     wait_for(lambda: _stored(cato) > 100, "the first conversations", 300)
     row("while the file is read", usual)
-    while "Imported" not in job.text:
+    while re.search(r" of [\d,]+ conversations", job.text):
         shown.append((f"{time.monotonic() - began:.0f} s", _stored(cato), job.text[:160]))
-        time.sleep(30)
+        time.sleep(5)
     read_after, embedded_before, embedding_since = time.monotonic() - began, _embedded(cato), time.monotonic()
     row("while it is embedded", usual)
     while time.monotonic() - embedding_since < 60 * minutes and _embedded(cato) < exchanges:
