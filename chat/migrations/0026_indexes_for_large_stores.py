@@ -36,8 +36,4 @@ class Migration(migrations.Migration):
             model_name='turn',
             index=models.Index(condition=models.Q(('state', 'complete'), _negated=True), fields=['state', 'heartbeat_at'], name='turn_active'),
         ),
-        migrations.AddIndex(
-            model_name='thread',
-            index=models.Index(condition=models.Q(('is_remembered', False)), fields=['space'], name='thread_not_remembered'),
-        ),
     ]

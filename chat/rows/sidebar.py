@@ -150,9 +150,9 @@ def _link(thread: Any, person_id: uuid.UUID, open_id: uuid.UUID | None) -> Threa
 
 
 def _listed_threads(person_id: uuid.UUID) -> QuerySet[Any]:
-    """Return the pinned threads, and the newest ones of all spaces that are not archived, with this person's marks.
+    """Return the threads that this person pinned, and the newest others, with their marks.
 
-    Those of archived projects are left out.
+    Threads that they archived and those of archived projects are left out.
     """
     open_spaces = memory.readable_spaces(person_id).filter(archived_at=None)
     spaces = list(open_spaces.values_list("id", flat=True))
@@ -160,10 +160,10 @@ def _listed_threads(person_id: uuid.UUID) -> QuerySet[Any]:
     pinned = own_marks.filter(
         pinned_at__isnull=False, archived_at=None, thread__deleted_at=None, thread__space__in=spaces
     )
-    unmarked = Thread.objects.filter(deleted_at=None).exclude(
+    unpinned = Thread.objects.filter(deleted_at=None).exclude(
         pk__in=own_marks.filter(Q(archived_at__isnull=False) | Q(pinned_at__isnull=False)).values("thread_id")
     )
-    newest = memory.newest_in_spaces(unmarked, spaces, _MAX_THREADS, by="last_message_at")
+    newest = memory.newest_in_spaces(unpinned, spaces, _MAX_THREADS, by="last_message_at")
     # By id only: with a space condition, SQLite reads all threads of the spaces.
     listed = Q(pk__in=newest.order_by("-last_message_at").values("pk")[:_MAX_THREADS])
     return _with_marks(Thread.objects.filter(listed | Q(pk__in=pinned.values("thread_id"))), person_id)

@@ -21,7 +21,7 @@ BY_DATE = "date"
 def ids_by_date(spaces: SpaceIds, filters: Filter | None, newest: int | None = None) -> QuerySet[Exchange, uuid.UUID]:
     """Return the ids of the exchanges in these spaces that match the filters, the newest first.
 
-    With `newest`, these are few, and those that come after so many may be missing. Ids only: the database sorts all of
+    With `newest`, only the first so many are sure to be among them, which is quicker. Ids only: the database sorts all of
     them, and texts would be sorted with them.
     """
     findable, condition = Exchange.objects.findable(), to_sql(filters) if filters else Q()

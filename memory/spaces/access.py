@@ -245,9 +245,10 @@ def audience_texts(spaces: Iterable[Space]) -> dict[uuid.UUID, str]:
     """Return `audience_text` of each of these spaces, by id."""
     spaces = list(spaces)
     counts = count_readers(spaces)
-    texts = {}
-    for space in spaces:
-        count = counts[space.pk]
-        sentence = ngettext("%(count)s person can read it.", "%(count)s people can read it.", count) % {"count": count}
-        texts[space.pk] = _("Only you can read it.") if space.kind == Space.Kind.PERSONAL else sentence
-    return texts
+    return {space.pk: _audience_text(space, counts[space.pk]) for space in spaces}
+
+
+def _audience_text(space: Space, count: int) -> str:
+    if space.kind == Space.Kind.PERSONAL:
+        return _("Only you can read it.")
+    return ngettext("%(count)s person can read it.", "%(count)s people can read it.", count) % {"count": count}

@@ -21,19 +21,22 @@ R = TypeVar("R")
 def newest_in_spaces(
     rows: QuerySet[M, R], spaces: Iterable[UUID], count: int, *, by: str, where: Q = _ALL
 ) -> QuerySet[M, R]:
-    """Limit `rows` to few, among which are the `count` newest in these spaces that meet `where`; their order stays.
+    """Return a few of the `rows` that meet `where`, in the same order, with the `count` newest of these spaces among them.
 
-    The space with the latest row number `count` has `count` rows from then on, so no older row of another space is needed.
-    If every space has fewer rows than that, all of them remain. `by` names the time, on which the model has an index
-    (space, -time). For conditions that most rows meet: with few matches, a space is read twice.
+    In each space, the time of the row at place `count`, counted from the newest, is read from an index. Rows before the latest
+    of these times are left out, because that space alone has `count` newer ones. If all spaces have fewer than `count`
+    rows, nothing is left out. At most `count` rows of each space remain, and more only if they have the same time.
+
+    `by` is the field with the time; the model needs an index on the space and this field. If few rows meet `where`, this
+    takes longer than sorting them, because each space is read twice.
     """
-    numbered = rows.filter(where, space=OuterRef("pk")).order_by(f"-{by}").values(by)[count - 1 : count]
+    at_place_count = rows.filter(where, space=OuterRef("pk")).order_by(f"-{by}").values(by)[count - 1 : count]
     latest = (
         Space.objects.filter(pk__in=list(spaces))
-        .annotate(since=Subquery(numbered))
+        .annotate(since=Subquery(at_place_count))
         .order_by(F("since").desc(nulls_last=True))
         .values("since")[:1]
     )
     since = Coalesce(Subquery(latest), Value(_EARLIEST))
-    # The bound comes before other conditions on the time, of which SQLite uses the first one with an index.
+    # This condition comes before `where`: of several lower bounds of the time, SQLite uses the first for the index.
     return rows.filter(space__in=list(spaces), **{f"{by}__gte": since}).filter(where)
