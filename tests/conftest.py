@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import sys
@@ -103,6 +104,29 @@ def dedicated_collections(monkeypatch: pytest.MonkeyPatch) -> None:
     from memory.index import placement
 
     monkeypatch.setattr(placement, "MAX_SHARED_SPACE", -1)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, bool]]:
+    """Return the pauses between steps of writing: seconds, and whether a transaction is open. Each step takes .03 s."""
+    from django.db import connection
+
+    from memory.utils import shared_writing
+
+    made: list[tuple[float, bool]] = []
+    clock = itertools.count()
+
+    class Time:
+        @staticmethod
+        def monotonic() -> float:
+            return next(clock) * 0.03
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            made.append((round(seconds, 3), connection.in_atomic_block))
+
+    monkeypatch.setattr(shared_writing, "time", Time)
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import os
 import threading
 from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -247,18 +246,12 @@ def _publishing_work(person: Any, count: int) -> int:
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="writers of PostgreSQL do not wait for each other")
-def test_other_writers_get_in_between_two_batches_of_a_file(memory, person, monkeypatch):
-    free = []
+def test_other_writers_get_in_between_two_batches_of_a_file(memory, person, monkeypatch, pauses):
     monkeypatch.setattr(chunk_writing, "_BATCH_SIZE", 2)
-    monkeypatch.setattr(
-        chunk_writing,
-        "time",
-        SimpleNamespace(sleep=lambda seconds: free.append(seconds > 0 and not connection.in_atomic_block)),
-    )
 
     uploaded = document(person, "notes.txt", BUOYS)
 
-    assert free == [True] * -(-uploaded.live_version.total_chunks // 2)
+    assert pauses == [(0.03, False)] * -(-uploaded.live_version.total_chunks // 2)
 
 
 def test_content_of_the_old_version_only_is_erased_with_vectors_and_file(memory, person):

@@ -13,6 +13,7 @@ from celery import current_app
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -150,6 +151,15 @@ def test_the_page_shows_progress_and_announces_the_end(page, monkeypatch):
     assert all('class="progress-bar"' in text and "import-announcement" not in text for text in progress)
     announced = r'id="import-announcement"\s+role="status"\s+hx-swap-oob="innerHTML">\s*export.json: Imported\s*<'
     assert re.search(announced, status_of(page, row))
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="writers of PostgreSQL do not wait for each other")
+def test_other_writers_get_in_between_two_conversations(page, pauses):
+    submit(page, export("a", "b", "c"))
+
+    run_imports()
+
+    assert pauses == [(0.03, False)] * 3
 
 
 def test_a_completed_import_shows_how_much_still_has_to_be_embedded_and_for_how_long(memory, page, monkeypatch):

@@ -53,6 +53,7 @@ from memory.api import (
     excerpt,
     no_progress,
     parse_uuid,
+    shared_writing,
 )
 
 _BATCH_SIZE = 50
@@ -207,7 +208,8 @@ def _import_one(
         return
     saved = 0
     for batch in batched(new_pairs, _BATCH_SIZE):
-        count = save_batch(conversation, title, thread_id, dated, batch, space, person_id)
+        with shared_writing():
+            count = save_batch(conversation, title, thread_id, dated, batch, space, person_id)
         saved += count
         report.turns += count
         report.find_media(pictures.add(batch))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
@@ -24,10 +23,9 @@ from memory.lexical.indexing import build_entries, save_entries
 from memory.models import Chunk, DocumentVersion, EmbeddingJob, Exchange, HiddenPassage, LexicalEntry
 from memory.text import content_hash
 from memory.utils.batching import batched
+from memory.utils.shared_writing import shared_writing
 
 _BATCH_SIZE = 25
-# Seconds. SQLite's writers do not queue; a waiting one polls the database ten times per second.
-_WRITER_PAUSE = 0.1
 
 ReusableExchanges = dict[str, deque[uuid.UUID]]
 
@@ -47,9 +45,8 @@ def write_chunks(version: DocumentVersion, extracted: ExtractedText, *, check_le
     reusable = _reusable_exchanges(version, skip=written)
     for batch in batched(_with_separators(spans, extracted, since=written), _BATCH_SIZE):
         check_lease()
-        _write(version, batch, extracted, reusable, total=len(spans))
-        if connection.vendor == "sqlite":
-            time.sleep(_WRITER_PAUSE)
+        with shared_writing():
+            _write(version, batch, extracted, reusable, total=len(spans))
 
 
 def _save_hidden_passages(version: DocumentVersion, extracted: ExtractedText) -> None:
