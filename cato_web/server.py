@@ -17,6 +17,10 @@ import uvicorn
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
 
+# Seconds, longer than proxies keep an idle connection (nginx 60, Traefik 90, Caddy 120). A message that is sent while the
+# server closes its connection is lost, and under load the server reads a request late.
+_KEEP_ALIVE = 150
+
 
 class _Server(uvicorn.Server):
     """A server that prints a text once it accepts connections: nobody follows the link of the set-up too early."""
@@ -56,6 +60,7 @@ def main() -> None:
         ws_ping_timeout=20,
         ws_per_message_deflate=False,
         lifespan="on",
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=15,
         proxy_headers=conf.server.public_url is not None,
         forwarded_allow_ips=conf.server.trusted_proxies,

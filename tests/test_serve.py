@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,17 @@ def test_the_link_for_the_first_account_works_as_soon_as_it_is_printed(tmp_path:
         with serve(tmp_path, until="Create the first account at ") as running:
             assert "/setup/" in running.address
             assert _answers(running.address, seconds=30)
+
+
+def test_an_idle_connection_stays_open(tmp_path: Path) -> None:
+    """A server closes it after five seconds by default, and a request that is sent at that moment is lost."""
+    with serve(tmp_path) as cato, closing(http.client.HTTPConnection("127.0.0.1", cato.port, timeout=20)) as connection:
+        connection.auto_open = False
+        connection.connect()
+        for pause in (6, 0):
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read()
+            time.sleep(pause)
 
 
 def test_a_killed_supervisor_takes_its_children_along_and_can_be_started_again(tmp_path: Path) -> None:
