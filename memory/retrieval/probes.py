@@ -133,8 +133,9 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
 def gaussian_kernel(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float32]:
     """Return the similarities (count of a, count of b), from 0 to 1, of the rows of two arrays (count, dimension)."""
     a, b = np.asarray(a, dtype=np.float32), np.asarray(b, dtype=np.float32)
-    lengths_a, lengths_b = np.einsum("ij,ij->i", a, a), np.einsum("ij,ij->i", b, b)  # squared, without a copy of the rows
-    squares = lengths_a[:, None] + lengths_b[None, :] - 2 * a @ b.T
+    # Unlike (a * a).sum(axis=1), without a copy of the rows.
+    squares_a, squares_b = np.einsum("ij,ij->i", a, a), np.einsum("ij,ij->i", b, b)
+    squares = squares_a[:, None] + squares_b[None, :] - 2 * a @ b.T
     similarities: NDArray[np.float32] = np.exp(-np.maximum(squares, 0))
     return similarities
 
