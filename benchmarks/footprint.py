@@ -1,4 +1,4 @@
-"""Idle memory, start time and recall time by the size of the store.
+"""Memory and CPU at rest, start time and recall time by the size of the store.
 
     python -m benchmarks.footprint [--exchanges 0 1000 50000] [--starts 3]
 
@@ -22,11 +22,12 @@ import psutil
 from benchmarks.bench import CHILDREN, processes, workbench
 from benchmarks.figures import table
 from benchmarks.index_consistency import chroma_url
+from benchmarks.load import Usage
 from tests.server import ROOT, Cato, Client, running
 
 RECALLS = 200
 REST = 100.0  # seconds until it is idle and the worker has released its model
-MB = 1024 * 1024
+IDLE = 120.0  # seconds in which its CPU is measured
 
 
 def start_seconds(home: Path, times: int) -> float:
@@ -40,8 +41,11 @@ def start_seconds(home: Path, times: int) -> float:
     return statistics.median(took)
 
 
-def memory_by_process(cato: Cato, person: Client) -> dict[str, float]:
-    """Return the proportional set size of each idle process in MB, after a page, a search and an embedded message."""
+def at_rest(cato: Cato, person: Client) -> tuple[dict[str, float], float]:
+    """Return the proportional set size of each idle process in MB, and the CPU that all take, in percent of a core.
+
+    Before, there were a page, a search and an embedded message.
+    """
     browser = cato.sign_in(person)
     assert browser.get("/").status_code == 200
     assert browser.get("/search", params={"q": "garden"}).status_code == 200
@@ -49,7 +53,10 @@ def memory_by_process(cato: Cato, person: Client) -> dict[str, float]:
     time.sleep(REST)
     found = {"serve": psutil.Process(cato.processes[0].popen.pid), **processes(cato)}
     assert set(found) == {"serve", *CHILDREN}, found
-    return {name: process.memory_full_info().pss / MB for name, process in found.items()}
+    usage = Usage(found)
+    usage.begin()
+    time.sleep(IDLE)
+    return usage.memory(), 100 * sum(usage.spent().values()) / IDLE
 
 
 def run_in_process(cato: Cato, *arguments: str, module: str = "in_process") -> str:
@@ -78,11 +85,11 @@ def main() -> None:
                 run_in_process(cato, "fill", str(exchanges))
             second_start = start_seconds(home, options.starts)
             with running(home) as cato:
-                size = memory_by_process(cato, person)
+                size, cpu = at_rest(cato, person)
                 took = json.loads(run_in_process(cato, "recall", str(RECALLS)))
-            memory.append((exchanges, *size.values(), sum(size.values()), second_start))
+            memory.append((exchanges, *size.values(), sum(size.values()), cpu, second_start))
             recalls.append((exchanges, *took.values()))
-    table(("exchanges", *(f"{name}, MB" for name in size), "sum, MB", "second start, s"), memory)
+    table(("exchanges", *(f"{name}, MB" for name in size), "sum, MB", "idle CPU, %", "second start, s"), memory)
     print()
     table(("exchanges", *(f"{name}, ms" for name in took)), recalls)
 

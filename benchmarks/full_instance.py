@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.bench import processes, workbench
 from benchmarks.figures import percentile, table
-from benchmarks.footprint import memory_by_process, run_in_process, start_seconds
+from benchmarks.footprint import at_rest, run_in_process, start_seconds
 from tests.fake_endpoint import FakeEndpoint
 from tests.fake_endpoint import start as start_endpoint
 from tests.server import Cato, Client, running, wait_for
@@ -67,7 +67,7 @@ def measure(
     """Measure everything of one Cato."""
     figures: Figures = {"second start to the first page, s": start_seconds(home, 3)}
     with running(home, **environment) as cato:
-        memory = memory_by_process(cato, person)
+        memory, _cpu = at_rest(cato, person)
         figures |= {f"{name}, MB": size for name, size in memory.items()} | {"all, MB": sum(memory.values())}
         browser = cato.sign_in(person)
         figures["a new thread's page, ms"] = _pair(_pages(browser, ["/"] * TIMES))

@@ -13,11 +13,12 @@ import psutil
 
 from benchmarks.bench import processes, workbench
 from benchmarks.figures import table
-from benchmarks.footprint import MB, run_in_process
+from benchmarks.footprint import run_in_process
 from tests.server import running
 
 INTERVAL = 5.0  # seconds between samples
 ROWS = 10
+MB = 1024 * 1024
 
 
 def main() -> None:
