@@ -41,11 +41,8 @@ def start_seconds(home: Path, times: int) -> float:
     return statistics.median(took)
 
 
-def at_rest(cato: Cato, person: Client) -> tuple[dict[str, float], float]:
-    """Return the proportional set size of each idle process in MB, and the CPU that all take, in percent of a core.
-
-    Before, there were a page, a search and an embedded message.
-    """
+def at_rest(cato: Cato, person: Client) -> Usage:
+    """Return the usage of all processes, from when they rest after a page, a search and an embedded message."""
     browser = cato.sign_in(person)
     assert browser.get("/").status_code == 200
     assert browser.get("/search", params={"q": "garden"}).status_code == 200
@@ -55,8 +52,7 @@ def at_rest(cato: Cato, person: Client) -> tuple[dict[str, float], float]:
     assert set(found) == {"serve", *CHILDREN}, found
     usage = Usage(found)
     usage.begin()
-    time.sleep(IDLE)
-    return usage.memory(), 100 * sum(usage.spent().values()) / IDLE
+    return usage
 
 
 def run_in_process(cato: Cato, *arguments: str, module: str = "in_process") -> str:
@@ -85,7 +81,10 @@ def main() -> None:
                 run_in_process(cato, "fill", str(exchanges))
             second_start = start_seconds(home, options.starts)
             with running(home) as cato:
-                size, cpu = at_rest(cato, person)
+                usage = at_rest(cato, person)
+                size = usage.memory()
+                time.sleep(IDLE)
+                cpu = 100 * sum(usage.spent().values()) / IDLE
                 took = json.loads(run_in_process(cato, "recall", str(RECALLS)))
             memory.append((exchanges, *size.values(), sum(size.values()), cpu, second_start))
             recalls.append((exchanges, *took.values()))

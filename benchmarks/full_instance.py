@@ -67,7 +67,7 @@ def measure(
     """Measure everything of one Cato."""
     figures: Figures = {"second start to the first page, s": start_seconds(home, 3)}
     with running(home, **environment) as cato:
-        memory, _cpu = at_rest(cato, person)
+        memory = at_rest(cato, person).memory()
         figures |= {f"{name}, MB": size for name, size in memory.items()} | {"all, MB": sum(memory.values())}
         browser = cato.sign_in(person)
         figures["a new thread's page, ms"] = _pair(_pages(browser, ["/"] * TIMES))

@@ -284,8 +284,8 @@ from memory.utils.rate_limits import (
     is_within_limit,
 )
 from memory.utils.remaining_time import estimate_remaining
-from memory.utils.shared_writing import shared_writing
 from memory.utils.stored_files import delete_after_commit, delete_file_on_rollback, delete_orphaned_files
+from memory.utils.write_pauses import pause_after_writing
 from memory.views.administration.shared import space_label
 from memory.views.document_rows import DocumentProgress, DocumentRow, UploadChip, document_progress, document_row
 from memory.views.documents import upload_limits

@@ -111,7 +111,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, bool]]:
     """Return the pauses between steps of writing: seconds, and whether a transaction is open. Each step takes .03 s."""
     from django.db import connection
 
-    from memory.utils import shared_writing
+    from memory.utils import write_pauses
 
     made: list[tuple[float, bool]] = []
     clock = itertools.count()
@@ -125,7 +125,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, bool]]:
         def sleep(seconds: float) -> None:
             made.append((round(seconds, 3), connection.in_atomic_block))
 
-    monkeypatch.setattr(shared_writing, "time", Time)
+    monkeypatch.setattr(write_pauses, "time", Time)
     return made
 
 

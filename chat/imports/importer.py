@@ -53,7 +53,7 @@ from memory.api import (
     excerpt,
     no_progress,
     parse_uuid,
-    shared_writing,
+    pause_after_writing,
 )
 
 _BATCH_SIZE = 50
@@ -208,7 +208,7 @@ def _import_one(
         return
     saved = 0
     for batch in batched(new_pairs, _BATCH_SIZE):
-        with shared_writing():
+        with pause_after_writing():
             count = save_batch(conversation, title, thread_id, dated, batch, space, person_id)
         saved += count
         report.turns += count

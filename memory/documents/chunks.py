@@ -23,7 +23,7 @@ from memory.lexical.indexing import build_entries, save_entries
 from memory.models import Chunk, DocumentVersion, EmbeddingJob, Exchange, HiddenPassage, LexicalEntry
 from memory.text import content_hash
 from memory.utils.batching import batched
-from memory.utils.shared_writing import shared_writing
+from memory.utils.write_pauses import pause_after_writing
 
 _BATCH_SIZE = 25
 
@@ -45,7 +45,7 @@ def write_chunks(version: DocumentVersion, extracted: ExtractedText, *, check_le
     reusable = _reusable_exchanges(version, skip=written)
     for batch in batched(_with_separators(spans, extracted, since=written), _BATCH_SIZE):
         check_lease()
-        with shared_writing():
+        with pause_after_writing():
             _write(version, batch, extracted, reusable, total=len(spans))
 
 
