@@ -155,8 +155,8 @@ def test_a_frame_restyles_only_new_elements_however_long_the_answer_is(visit, al
 
     early = restyled_elements(page, 5, 25)
     late = restyled_elements(page, 110, 145)
-    # A selector that depends on siblings would restyle most of the hundred that there are, with each frame.
-    assert late < early + 30
+    # 16 if nothing else runs. Fewer in a busy moment, in which a frame brings several paragraphs.
+    assert late <= 1.5 * max(early, 16)
 
 
 def restyled_elements(page: Page, first: int, last: int) -> float:
