@@ -40,7 +40,7 @@ _ATTRIBUTES = {
     "td": {"class"},
     "th": {"class"},
 } | {tag: math.ATTRIBUTES for tag in math.TAGS}
-# Built once: building takes thirty times as long as cleaning a paragraph, and each frame of an answer is cleaned.
+# Built once: building it takes thirty times as long as cleaning a paragraph, and each block is cleaned on its own.
 _cleaner = nh3.Cleaner(
     tags=_TAGS,
     attributes=_ATTRIBUTES,
