@@ -138,9 +138,8 @@ def main() -> None:
             pin(child, SERVING_CORE if name.startswith("web") else OTHER_CORE)
         failed_before = 0
         for streams in options.streams:
-            # Starting many takes a while, half a second for each on a slow machine; the first must not end before the last
-            # was measured.
-            endpoint.tokens = int(options.rate * (options.seconds + 5 + streams / 2))
+            # Starting many takes a while; the first must not end before the last was measured.
+            endpoint.tokens = int(options.rate * (options.seconds + 5 + streams / 5))
             relays = {
                 client: asyncio.run(with_relay(home, client, endpoint, streams, options.seconds))
                 for client in options.relays
