@@ -12,7 +12,7 @@ _django = get_asgi_application()
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402  (needs the app registry)
 
-from cato_web import lifespan  # noqa: E402
+from cato_web import lifespan, urls  # noqa: E402, F401  (the first page must not wait for its import)
 from cato_web.cors import Cors  # noqa: E402
 from cato_web.mcp import asgi  # noqa: E402
 from cato_web.middleware import NoStore, OriginValidator  # noqa: E402

@@ -101,6 +101,7 @@ def _valkey_command(path: Path) -> list[str]:
     return [
         *(_valkey_binary(), "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"),
         *("--dir", str(path.parent), "--save", "", "--appendonly", "no", "--loglevel", "warning"),
+        *("--hz", "1"),  # times a second it looks after itself; by default ten
         *("--maxmemory", "64mb", "--maxmemory-policy", "noeviction"),
     ]
 
