@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from memory.lexical import bm25, expected
 from memory.lexical.bm25 import QueryTerm
 from memory.retrieval.candidates import Candidate, CandidatePool, have_question
-from memory.retrieval.levels import shipped_level
+from memory.retrieval.levels import Level, shipped_level
 
 # Tuned on conversations between people, on long conversations with an assistant, and on work exchanges in four
 # languages; docs/retrieval.md has the figures.
@@ -138,12 +138,15 @@ def _vector_scores(
 
 
 def _best_similarities(pool: CandidatePool) -> bm25.Numbers:
-    """Return for each of `pool.rows` the comparable similarity of its best vectors, the lowest known one if unknown."""
+    """Return for each of `pool.rows` the comparable similarity of its best vectors, the lowest known one if unknown.
+
+    If none is known, because nothing readable is indexed yet, all count as unrelated.
+    """
     known = {
         id: (1 - _SECOND_VECTOR_SHARE) * similarity.best + _SECOND_VECTOR_SHARE * similarity.second
         for id, similarity in pool.similarity_by_id.items()
     }
-    lowest = min(known.values(), default=0.0)
+    lowest = min(known.values(), default=_level(pool).unrelated)
     return _comparable(pool, [known.get(row.id, lowest) for row in pool.rows])
 
 
@@ -152,7 +155,7 @@ def _message_similarities(pool: CandidatePool) -> bm25.Numbers:
 
     An exchange with a single vector, such as a note or a chunk, is a message as a whole.
     """
-    lowest = min((similarity.second for similarity in pool.similarity_by_id.values()), default=0.0)
+    lowest = min((s.second for s in pool.similarity_by_id.values()), default=_level(pool).unrelated)
     found = [pool.similarity_by_id.get(row.id) for row in pool.rows]
     return _comparable(
         pool,
@@ -164,8 +167,12 @@ def _message_similarities(pool: CandidatePool) -> bm25.Numbers:
 
 
 def _comparable(pool: CandidatePool, cosines: Sequence[float]) -> bm25.Numbers:
-    level = shipped_level(pool.query.generation.model)
+    level = _level(pool)
     return np.array([level.comparable(cosine) for cosine in cosines])
+
+
+def _level(pool: CandidatePool) -> Level:
+    return shipped_level(pool.query.generation.model)
 
 
 def _own_lexical_scores(pool: CandidatePool, lengths: bm25.Numbers) -> bm25.Numbers:
