@@ -168,8 +168,8 @@ def answered(memory, pair, alice, bob):
     """Return a turn of Bob in the group's thread for which both messages were recalled."""
     earlier, _later = pair
     one = turn(thread(bob, space=earlier.space), PRESENT, "It is 9025 [1] and was 4471 [2].")
-    exchange(bob, one.message, one.answer, space=earlier.space, thread_id=one.thread_id, turn_id=one.id)
     memory.log_recall(one.id, recalled(bob, PRESENT))
+    exchange(bob, one.message, one.answer, space=earlier.space, thread_id=one.thread_id, turn_id=one.id)
     return one
 
 

@@ -11,7 +11,8 @@ favours exchanges that are likely to answer any query, or a query of this kind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from memory.lexical import bm25, expected
 from memory.lexical.bm25 import QueryTerm
 from memory.retrieval.candidates import Candidate, CandidatePool, have_question
-from memory.retrieval.levels import Level, shipped_level
+from memory.retrieval.levels import shipped_level
 
 # Tuned on conversations between people, on long conversations with an assistant, and on work exchanges in four
 # languages; docs/retrieval.md has the figures.
@@ -138,41 +139,42 @@ def _vector_scores(
 
 
 def _best_similarities(pool: CandidatePool) -> bm25.Numbers:
-    """Return for each of `pool.rows` the comparable similarity of its best vectors, the lowest known one if unknown.
-
-    If none is known, because nothing readable is indexed yet, all count as unrelated.
-    """
+    """Return for each of `pool.rows` the comparable similarity of its best vectors."""
     known = {
         id: (1 - _SECOND_VECTOR_SHARE) * similarity.best + _SECOND_VECTOR_SHARE * similarity.second
         for id, similarity in pool.similarity_by_id.items()
     }
-    lowest = min(known.values(), default=_level(pool).unrelated)
-    return _comparable(pool, [known.get(row.id, lowest) for row in pool.rows])
+    return _comparable(pool, known, lowest=min(known.values(), default=0.0))
 
 
 def _message_similarities(pool: CandidatePool) -> bm25.Numbers:
-    """Return for each of `pool.rows` the comparable similarity of its message, the lowest known one if unknown.
+    """Return for each of `pool.rows` the comparable similarity of its message.
 
     An exchange with a single vector, such as a note or a chunk, is a message as a whole.
     """
-    lowest = min((s.second for s in pool.similarity_by_id.values()), default=_level(pool).unrelated)
-    found = [pool.similarity_by_id.get(row.id) for row in pool.rows]
-    return _comparable(
-        pool,
-        [
-            lowest if known is None else known.best if row.vectors <= 1 else max(known.message, lowest)
-            for row, known in zip(pool.rows, found, strict=True)
-        ],
-    )
+    lowest = min((similarity.second for similarity in pool.similarity_by_id.values()), default=0.0)
+    known = {
+        row.id: similarity.best if row.vectors <= 1 else max(similarity.message, lowest)
+        for row in pool.rows
+        if (similarity := pool.similarity_by_id.get(row.id)) is not None
+    }
+    return _comparable(pool, known, lowest=lowest)
 
 
-def _comparable(pool: CandidatePool, cosines: Sequence[float]) -> bm25.Numbers:
-    level = _level(pool)
+def _comparable(pool: CandidatePool, known: Mapping[str, float], *, lowest: float) -> bm25.Numbers:
+    """Return the similarity of each of `pool.rows` on the scale that all models share, from the known cosines by id.
+
+    Unknown ones are as similar as the `lowest` known one, since they are not among the nearest. Those that are not
+    indexed yet are as similar as the candidates that share terms with the query, on average. Without any known one, all
+    count as unrelated.
+    """
+    level = shipped_level(pool.query.generation.model)
+    unknown = lowest if pool.similarity_by_id else level.unrelated
+    shares_terms: NDArray[np.bool_] = pool.term_frequencies[: len(pool.candidates)].sum(axis=1) > 0
+    sharing = [known[c.id] for c, shares in zip(pool.candidates, shares_terms, strict=True) if shares and c.id in known]
+    not_indexed = fmean(sharing) if sharing else unknown
+    cosines = [known.get(row.id, unknown if row.vectors else not_indexed) for row in pool.rows]
     return np.array([level.comparable(cosine) for cosine in cosines])
-
-
-def _level(pool: CandidatePool) -> Level:
-    return shipped_level(pool.query.generation.model)
 
 
 def _own_lexical_scores(pool: CandidatePool, lengths: bm25.Numbers) -> bm25.Numbers:

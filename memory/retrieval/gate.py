@@ -130,13 +130,15 @@ def _has_statement(pool: CandidatePool, level: Level) -> bool:
 
 
 def _is_chance_hit(candidate: Candidate, level: Level) -> bool:
-    """Return True if the candidate shares no term with the query and is hardly similar.
+    """Return True if the candidate shares no term with the query, or only by chance, and is hardly similar.
 
     In a small store such a candidate can rank high only for lack of others.
     """
-    if candidate.is_pinned or candidate.similarity is None or candidate.lexical_score:
+    if candidate.is_pinned or candidate.lexical_score:
         return False
-    return candidate.similarity < level.unrelated + _MIN_SIMILARITY_SHARE * (level.similarity - level.unrelated)
+    return candidate.similarity is None or candidate.similarity < level.unrelated + _MIN_SIMILARITY_SHARE * (
+        level.similarity - level.unrelated
+    )
 
 
 def _name_evidence(pool: CandidatePool) -> float:
