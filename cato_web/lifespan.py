@@ -10,7 +10,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.utils.module_loading import import_string
 
 from cato_web.mcp.asgi import tools
 from chat import services
@@ -79,7 +78,6 @@ def _warm_up() -> bool:
     from memory import api as memory
     from memory.api import EmbeddingError, VectorStoreUnavailableError
 
-    import_string(settings.TASK_APPLICATION)
     if endpoint.current() is not None:
         import_module("openai")  # takes most of a second
     conf = settings.CATO.vector_store

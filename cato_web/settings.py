@@ -147,8 +147,6 @@ CACHES = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
-# Sends wake-ups. It is imported with the first one, or before, because its packages take a fifth of a second.
-TASK_APPLICATION = "cato_web.celery.app"
 # kombu has its own URL scheme for unix sockets.
 CELERY_BROKER_URL = (REDIS_URL or "memory://").replace("unix://", "redis+socket://")
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Min, Q, QuerySet
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from memory.models import Job
 
@@ -190,9 +189,10 @@ def wake_worker_on_commit(task_name: str, *, module: str = "memory.tasks") -> No
 def _send_task(name: str) -> None:
     if settings.REDIS_URL is None:
         return
+    from celery import current_app
     from kombu.exceptions import OperationalError
 
     try:
-        import_string(settings.TASK_APPLICATION).send_task(name)
+        current_app.send_task(name)
     except OperationalError as error:
         log.warning("could not send the task %s (%s); the next sweep does its work", name, type(error).__name__)

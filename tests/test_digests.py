@@ -9,10 +9,11 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import pytest
+from celery import current_app
 from django.utils import timezone
 
 from cato_web.accounts.deletion import delete_account
-from cato_web.celery import app, sweep
+from cato_web.celery import sweep
 from chat import services
 from chat.answers.recall import recall_for_turn
 from chat.digests import worker
@@ -371,7 +372,7 @@ def test_while_the_person_has_answers_in_progress_it_waits_in_the_queue(model, p
 def test_the_sweep_wakes_a_worker(person, monkeypatch, settings):
     sent: list[str] = []
     settings.REDIS_URL = "redis://127.0.0.1:1"
-    monkeypatch.setattr(app, "send_task", sent.append)
+    monkeypatch.setattr(current_app, "send_task", sent.append)
     services.resume_digests()
     assert sent == []
     due(person)

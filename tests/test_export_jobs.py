@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import current_app
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.test import Client
@@ -403,7 +404,7 @@ def test_an_archive_that_kills_every_worker_is_given_up(memory, person, page, mo
 
 def test_a_request_wakes_the_worker_and_the_sweep_finds_a_missed_one(memory, person, page, settings, monkeypatch):
     settings.REDIS_URL, wake_ups = "redis://nobody.invalid", []
-    monkeypatch.setattr(app, "send_task", wake_ups.append)
+    monkeypatch.setattr(current_app, "send_task", wake_ups.append)
     name = "cato_web.accounts.tasks.export_accounts"
     requested(page)
     assert wake_ups == [name]

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from celery import current_app
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -334,7 +335,7 @@ def test_a_worker_imports_one_file_at_a_time(page, monkeypatch):
 
 def test_a_new_file_wakes_the_worker_and_the_sweep_finds_a_forgotten_one(page, settings, monkeypatch, memory):
     settings.REDIS_URL, wake_ups = "redis://nobody.invalid", []
-    monkeypatch.setattr(app, "send_task", wake_ups.append)
+    monkeypatch.setattr(current_app, "send_task", wake_ups.append)
     submit(page, export("bread"))
     assert wake_ups == ["chat.tasks.import_conversations"]
     app.loader.import_default_modules()

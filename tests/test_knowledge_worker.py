@@ -8,6 +8,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import pytest
+from celery import current_app
 from django.utils import timezone
 
 from cato_web.accounts.models import AuditEntry
@@ -297,7 +298,7 @@ def test_what_is_switched_off_before_it_is_stored_is_not_stored(memory, model, p
 @pytest.mark.django_db(transaction=True)
 def test_switching_it_on_wakes_the_worker_and_the_sweep_finds_a_space_that_is_due(memory, settings, monkeypatch):
     settings.REDIS_URL, wake_ups = "redis://nobody.invalid", []
-    monkeypatch.setattr(app, "send_task", wake_ups.append)
+    monkeypatch.setattr(current_app, "send_task", wake_ups.append)
     app.loader.import_default_modules()
     task = "chat.tasks.extract_statements"
 

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from cato_web.celery import app
 from memory import jobs
 from memory.documents import chunks, extraction_runs
 from memory.jobs import Lease, LeaseLostError
@@ -249,6 +248,7 @@ def test_a_failing_worker_does_not_retry_a_cancelled_job(job):
 def test_a_worker_is_woken_after_the_commit_and_a_lost_message_does_no_harm(
     job, settings, monkeypatch, django_capture_on_commit_callbacks
 ):
+    from celery import current_app
     from kombu.exceptions import OperationalError
 
     sent: list[str] = []
@@ -257,7 +257,7 @@ def test_a_worker_is_woken_after_the_commit_and_a_lost_message_does_no_harm(
         sent.append(name)
         raise OperationalError
 
-    monkeypatch.setattr(app, "send_task", send)
+    monkeypatch.setattr(current_app, "send_task", send)
     for address, expected in ((None, []), ("redis://localhost", ["memory.tasks.index_pending"])):
         settings.REDIS_URL = address
         with django_capture_on_commit_callbacks(execute=True):
