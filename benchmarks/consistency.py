@@ -42,11 +42,12 @@ class TurnRow:
     answer: str
     state: str
     exchange: str | None
+    error: str
 
 
 def turns(cato: Cato) -> list[TurnRow]:
     """Return all turns."""
-    query = "SELECT id, thread_id, client_key, message, answer, state, exchange_id FROM chat_turn"
+    query = "SELECT id, thread_id, client_key, message, answer, state, exchange_id, error FROM chat_turn"
     return [TurnRow(*row) for row in cato.sql(query)]
 
 
@@ -82,7 +83,7 @@ def _of_turns(rows: list[TurnRow], messages: list[PostedMessage]) -> list[str]:
     wrong += [f"nobody posted {row.message!r}" for row in others]
     stoppable = {uuid.UUID(item.key).hex for item in messages if item.may_be_stopped}
     wrong += [
-        f"the answer to {row.message!r} is {row.state}"
+        f"the answer to {row.message!r} is {row.state} ({row.error})"
         for row in rows
         if row.state not in ("complete", "interrupted") and not (row.state == "stopped" and row.key in stoppable)
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from importlib import import_module
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +14,6 @@ from cato_web.mcp.asgi import tools
 from chat import services
 from chat.answers import runner
 from chat.executors import run_in_db_thread, run_in_recall_thread
-from chat.llm import endpoint
 from chat.realtime import frames
 from chat.realtime.hub import hub
 
@@ -78,8 +76,6 @@ def _warm_up() -> bool:
     from memory import api as memory
     from memory.api import EmbeddingError, VectorStoreUnavailableError
 
-    if endpoint.current() is not None:
-        import_module("openai")  # takes most of a second
     conf = settings.CATO.vector_store
     if not conf.enabled:
         return True

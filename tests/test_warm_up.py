@@ -32,16 +32,3 @@ def test_what_is_loaded_is_exempt_from_garbage_collection_even_without_the_vecto
 
     assert frozen == [0] * len(answers)
     assert gc.get_freeze_count() > 10_000
-
-
-@pytest.mark.parametrize("has_endpoint", [True, False])
-def test_the_client_of_the_model_endpoint_is_loaded_if_there_is_one(monkeypatch, settings, has_endpoint):
-    loaded = []
-    monkeypatch.setattr(lifespan, "import_module", loaded.append)
-    monkeypatch.setattr(lifespan.endpoint, "current", lambda: has_endpoint or None)
-    store = settings.CATO.vector_store.model_copy(update={"enabled": False})
-    settings.CATO = settings.CATO.model_copy(update={"vector_store": store})
-
-    assert lifespan._warm_up()
-
-    assert loaded == ["openai"] * has_endpoint
