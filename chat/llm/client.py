@@ -161,7 +161,7 @@ async def list_models(endpoint: ModelEndpoint) -> list[str]:
 async def openai_client(endpoint: ModelEndpoint, *, model: str = "") -> AsyncIterator[AsyncOpenAI]:
     """Yield the client of the openai package, whose errors become ModelErrors; `model` is the one that is requested."""
     # Importing the package takes most of a second, which would block the event loop.
-    await asyncio.to_thread(import_module, "openai")
+    await asyncio.to_thread(_import_openai)
     import httpx2
     import openai
 
@@ -171,6 +171,12 @@ async def openai_client(endpoint: ModelEndpoint, *, model: str = "") -> AsyncIte
         raise _to_model_error(error, endpoint, model or endpoint.model) from error
     except httpx2.HTTPError as error:  # while the body of a response is read
         raise failures.connection_lost(has_begun=True) from error
+
+
+def _import_openai() -> None:
+    """Import openai, after httpx: it uses that package if any thread has begun to import it, even if only in part."""
+    import_module("httpx")
+    import_module("openai")
 
 
 async def test_endpoint(endpoint: ModelEndpoint) -> str:

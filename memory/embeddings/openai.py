@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
@@ -21,6 +22,7 @@ class OpenAIEmbedder(RemoteEmbedder["OpenAI"]):
 
     def connect(self) -> OpenAI:
         """Return a new client."""
+        import_module("httpx")  # openai uses it if any thread has begun to import it, even if only in part
         from openai import OpenAI
 
         return OpenAI(base_url=self.base_url, api_key=self.api_key, timeout=TIMEOUT_SECONDS, max_retries=0)
