@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import shutil
 import socket
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,10 +34,12 @@ def is_left_out(file: Path) -> bool:
 
 
 def free_port() -> int:
-    """Return a port on loopback on which nothing listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """Return a free port on loopback, below those that systems give to clients: one could take it before the server does."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as sock, suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 def is_open(port: int) -> bool:
