@@ -14,7 +14,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from django.db import DatabaseError, close_old_connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
-# Django's checks import all pages and the API: 15 MB of each worker, which it needs for nothing else.
+# Django's checks import all pages and the API: 15 MB of each worker that it does not need.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 log = logging.getLogger(__name__)

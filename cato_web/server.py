@@ -40,7 +40,7 @@ class _Server(uvicorn.Server):
 
 def main() -> None:
     """Serve until terminated; running answers may finish first. Exits with code 3 if the server cannot start."""
-    # What is loaded stays. Garbage collections that look at it take a seventh of the time until the first page.
+    # What is loaded stays. Garbage collections that look at it would take a seventh of the time until the first page.
     gc.disable()
     from cato_web.config import loader
 

@@ -174,7 +174,7 @@ async def openai_client(endpoint: ModelEndpoint, *, model: str = "") -> AsyncIte
 
 
 def _import_openai() -> None:
-    """Import openai, after httpx: it uses that package if any thread has begun to import it, even if only in part."""
+    """Import openai, and httpx before it: openai uses httpx also while another thread is still importing it."""
     import_module("httpx")
     import_module("openai")
 

@@ -22,7 +22,7 @@ class OpenAIEmbedder(RemoteEmbedder["OpenAI"]):
 
     def connect(self) -> OpenAI:
         """Return a new client."""
-        import_module("httpx")  # openai uses it if any thread has begun to import it, even if only in part
+        import_module("httpx")  # openai uses it also while another thread is still importing it
         from openai import OpenAI
 
         return OpenAI(base_url=self.base_url, api_key=self.api_key, timeout=TIMEOUT_SECONDS, max_retries=0)

@@ -164,9 +164,8 @@ def _message_similarities(pool: CandidatePool) -> bm25.Numbers:
 def _comparable(pool: CandidatePool, known: Mapping[str, float], *, lowest: float) -> bm25.Numbers:
     """Return the similarity of each of `pool.rows` on the scale that all models share, from the known cosines by id.
 
-    Unknown ones are as similar as the `lowest` known one, since they are not among the nearest. Those that are not
-    indexed yet are as similar as the candidates that share terms with the query, on average. Without any known one, all
-    count as unrelated.
+    A row without a known cosine is not among the nearest, so it gets the `lowest` known one. One that is not indexed yet
+    gets the mean of the candidates that share terms with the query. If no cosine is known, all rows count as unrelated.
     """
     level = shipped_level(pool.query.generation.model)
     unknown = lowest if pool.similarity_by_id else level.unrelated

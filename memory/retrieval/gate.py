@@ -43,8 +43,8 @@ _NAME_WEIGHT_IN_GERMAN = 0.22
 _MAX_KEYWORDS = 5
 # A capitalised word at the start of a sentence need not be a name.
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
-# A candidate without a shared term is dropped if its similarity is less than this share of the way from unrelated to
-# relevant.
+# A candidate without a shared term that counts is dropped if its similarity is unknown, or less than this share of the way
+# from unrelated to relevant.
 _MIN_SIMILARITY_SHARE = 0.65
 # Results below this share of the best score are not recalled: they are beside the point. At .6 answers begin to be lost.
 _MIN_SCORE_SHARE = 0.55
@@ -130,15 +130,14 @@ def _has_statement(pool: CandidatePool, level: Level) -> bool:
 
 
 def _is_chance_hit(candidate: Candidate, level: Level) -> bool:
-    """Return True if the candidate shares no term with the query, or only by chance, and is hardly similar.
+    """Return True if no term that the candidate shares counts, and it is hardly similar, or nobody knows how similar.
 
     In a small store such a candidate can rank high only for lack of others.
     """
     if candidate.is_pinned or candidate.lexical_score:
         return False
-    return candidate.similarity is None or candidate.similarity < level.unrelated + _MIN_SIMILARITY_SHARE * (
-        level.similarity - level.unrelated
-    )
+    lowest = level.unrelated + _MIN_SIMILARITY_SHARE * (level.similarity - level.unrelated)
+    return candidate.similarity is None or candidate.similarity < lowest
 
 
 def _name_evidence(pool: CandidatePool) -> float:
