@@ -64,7 +64,7 @@ def clean_environment() -> dict[str, str]:
 # processes, or what several processes do at the same time. Others use the same statements, or behave the same on both.
 TOPOLOGY_DEPENDENT = {
     "access", "account_deletion", "api_answers", "backup", "bulk_forgetting", "cache_connections",
-    "concurrent_answers", "conversation", "digests", "embedding_policy", "erasure", "events", "failing_calls",
+    "concurrent_answers", "conversation", "database_activity", "digests", "embedding_policy", "erasure", "events", "failing_calls",
     "filters", "forget_everywhere", "forgetting", "health", "idempotency", "import_jobs", "indexing",
     "knowledge_worker", "last_administrator", "leases", "lexical_search", "lost_access", "maintenance", "many_spaces",
     "memory_searches", "migrations", "paging", "permissions", "presence", "queue", "quick_search", "recall", "scale_out",
