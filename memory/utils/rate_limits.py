@@ -59,8 +59,12 @@ def _count(name: str, seconds: int) -> int:
     # Hash the key, because it may contain form input. Caches show their keys, and log warnings about unusual ones.
     key = f"limit:{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()}"
     try:
-        cache.add(key, 0, timeout=seconds)
-        return int(cache.incr(key))
+        if cache.add(key, 1, timeout=seconds):
+            return 1
+        count = int(cache.incr(key))
+        if count == 1:  # the key expired meanwhile, and Redis began another one without an end
+            cache.touch(key, seconds)
+        return count
     except ValueError:  # the key expired between the two calls
         cache.set(key, 1, timeout=seconds)
         return 1
