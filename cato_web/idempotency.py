@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from cato_web.accounts.models import IdempotencyKey
 from memory.api import CatoError
 
+MAX_KEY_LENGTH = 200  # characters
 _LIFETIME = timedelta(days=1)
 
 
@@ -51,11 +52,17 @@ def file_digest(file: File[bytes]) -> str:
     return digest.hexdigest()
 
 
-def check_key(token_id: uuid.UUID, key: str | None, *, path: str, content: Any) -> None:
-    """Raise IdempotencyError if the key was sent before with another request."""
-    if key is not None:
-        with transaction.atomic():
-            _claim(token_id, key, path, content)
+def message_key(token_id: uuid.UUID, key: str | None, *, path: str, content: Any) -> uuid.UUID:
+    """Return the client key of the message that a request sends: the same one if it is repeated with the same `key`.
+
+    Like the row it is made of, it belongs to one API token and lasts for a day. Without a key, it is a new one. Raises
+    IdempotencyError.
+    """
+    if key is None:
+        return uuid.uuid4()
+    with transaction.atomic():
+        row, _is_new = _claim(token_id, key, path, content)
+    return uuid.uuid5(token_id, str(row.pk))
 
 
 def delete_old_keys() -> None:

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from cato_web.accounts.models import IdempotencyKey
-from cato_web.idempotency import delete_old_keys
+from cato_web.idempotency import IdempotencyError, delete_old_keys, message_key
 from chat.models import Thread
 from memory.models import Document, Exchange
 from tests.factories import PersonFactory, api_client
@@ -114,3 +114,29 @@ def test_keys_are_deleted_after_a_day(memory, api):
     delete_old_keys()
     assert send(api, "/exchanges", NOTE).status_code == 201
     assert Exchange.objects.count() == 2
+
+
+def token_of(person):
+    api_client(person)
+    return person.api_tokens.latest("created_at").pk
+
+
+def test_the_key_of_a_message_belongs_to_one_token_and_one_request(alice):
+    laptop, phone = token_of(alice), token_of(alice)
+
+    def key_of(token_id, text="Who has the key?", key="monday"):
+        return message_key(token_id, key, path="/api/ask", content={"message": text})
+
+    assert key_of(laptop) == key_of(laptop)
+    assert len({key_of(laptop), key_of(phone), key_of(laptop, key="tuesday"), key_of(laptop, key=None)}) == 4
+    with pytest.raises(IdempotencyError):
+        key_of(laptop, "Who has the ladder?")
+
+
+def test_the_key_of_a_message_can_be_used_for_another_one_after_a_day(alice):
+    token_id = token_of(alice)
+    monday = message_key(token_id, "monday", path="/api/ask", content="Who has the key?")
+    IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(days=1, minutes=1))
+    delete_old_keys()
+
+    assert message_key(token_id, "monday", path="/api/ask", content="Who has the ladder?") != monday

@@ -560,6 +560,27 @@ def test_a_repeated_idempotency_key_creates_one_turn(client, cato):
     assert len(cato.sql("SELECT id FROM chat_turn WHERE message = ?", first)) == 1
 
 
+def test_a_key_that_was_sent_with_another_request_is_refused(client, cato):
+    key, other = {"Idempotency-Key": uuid.uuid4().hex}, unique("What is the date?")
+    ask(client, user(unique("What is the time?")), extra_headers=key)
+
+    with pytest.raises(openai.ConflictError, match="Use a new key"):
+        ask(client, user(other), extra_headers=key)
+    assert not cato.sql("SELECT id FROM chat_turn WHERE message = ?", other)
+
+
+def test_another_token_of_the_same_person_gets_no_answer_by_a_key(client, cato, people):
+    question, key = user(unique("What is the code?")), {"Idempotency-Key": uuid.uuid4().hex}
+    asking = client_of(cato, people["asking"])
+
+    assert ask(client, question, extra_headers=key).id != ask(asking, question, extra_headers=key).id
+
+
+def test_a_key_that_is_too_long_is_refused(client):
+    with pytest.raises(openai.BadRequestError, match="at most 200 characters"):
+        ask(client, user("Hello"), extra_headers={"Idempotency-Key": "k" * 201})
+
+
 def test_a_client_with_an_idempotency_key_stops_nothing_and_can_fetch_the_answer(cato, people, endpoint):
     endpoint.script(KEY, answer="It is worth waiting for this.", token_delay=0.15)
     first = unique("Is it worth waiting?")

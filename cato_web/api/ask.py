@@ -24,7 +24,7 @@ from cato_web.api import serializers, thread_schemas
 from cato_web.api.auth import ASK, ApiRequest, current_user, resolve_space
 from cato_web.api.errors import FIND, responses
 from cato_web.api.fields import Key
-from cato_web.idempotency import check_key
+from cato_web.idempotency import message_key
 from chat import access, attachments, services
 from chat.answers import runner
 from chat.answers.tail import tail_answer
@@ -91,10 +91,8 @@ def _post_message(
     origin = ApiOrigin(request.auth.token_id, _requested_model(body.model))
     pictures = [_decode_image(address) for address in body.images]
     content = body.model_dump(mode="json", exclude={"stream"})
-    check_key(request.auth.token_id, key, path=request.path, content=content)
+    client_key = message_key(request.auth.token_id, key, path=request.path, content=content)
     count_message(person_id)
-    # Per user, so that two users of one thread can use the same key.
-    client_key = uuid.uuid5(person_id, key) if key else uuid.uuid4()
     stored = [
         attachments.store_image(ContentFile(picture, name=_("Picture")), owner_id=person_id).id for picture in pictures
     ]

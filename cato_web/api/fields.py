@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from ninja import Header
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from cato_web.idempotency import MAX_KEY_LENGTH
 from memory.api import clean_text
 
 _YEARS = range(1900, 2200)
@@ -90,7 +91,7 @@ Key = Annotated[
     Header(
         alias="Idempotency-Key",
         min_length=1,
-        max_length=200,
+        max_length=MAX_KEY_LENGTH,
         description="Repeating a request with the same key creates nothing again, for a day. With another request, the "
         "key is refused.",
     ),

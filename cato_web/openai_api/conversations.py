@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.core.files.base import ContentFile
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
+from pydantic import BaseModel
 
 from cato_web.api_auth import Principal
+from cato_web.idempotency import MAX_KEY_LENGTH, message_key
 from cato_web.openai_api.errors import OpenAIError
 from cato_web.openai_api.messages import image_bytes
 from cato_web.openai_api.requests import ChatRequest, generation_options, to_conversation
@@ -21,7 +23,6 @@ from chat.services import ThreadOptions
 from memory import api as memory
 from memory.api import RecalledPassage, count_message, excerpt
 
-_KEY_NAMESPACE = uuid.UUID("5f0c1b1e-0e39-5a3c-8c2b-6d7a1f3f9e52")
 _EXCERPT_LENGTH = 240
 
 
@@ -36,18 +37,19 @@ class AnswerResult:
 def submit(
     principal: Principal,
     body: ChatRequest,
-    headers: Mapping[str, str],
+    request: HttpRequest,
     model: str | None,
     *,
+    sent: BaseModel,
     thread: Thread | None = None,
     is_stored: bool = True,
 ) -> Turn:
     """Post the new part of the conversation in its thread and start the answer.
 
-    `thread`: instead of the one that the header names. `is_stored`: False keeps the thread out of memory, whatever the
-    header says. Raises OpenAIError and CatoError.
+    `sent`: what the client sent, which is `body` or was converted to it. `thread`: instead of the one that the header
+    names. `is_stored`: False keeps the thread out of memory, whatever the header says. Raises OpenAIError and CatoError.
     """
-    person_id = principal.person.pk
+    person_id, headers = principal.person.pk, request.headers
     conversation = to_conversation(body)
     thread = thread or _thread_from_header(person_id, headers.get("X-Cato-Thread"))
     is_remembered = _memory_from_header(headers.get("X-Cato-Remember"))
@@ -55,6 +57,15 @@ def submit(
         model=model,
         is_remembered=is_remembered if is_stored else False,
         generation=generation_options(body),
+    )
+    client_key = message_key(
+        principal.token_id,
+        _key_from_header(headers.get("Idempotency-Key")),
+        path=request.path,
+        content=[
+            sent.model_dump(mode="json", exclude={"stream", "stream_options"}),
+            *(headers.get(name) for name in ("X-Cato-Thread", "X-Cato-Remember")),
+        ],
     )
     count_message(person_id)
     stored = [
@@ -64,7 +75,7 @@ def submit(
     submitted = services.submit_conversation(
         person_id,
         conversation,
-        client_key=_client_key(person_id, headers.get("Idempotency-Key")),
+        client_key=client_key,
         api_token_id=principal.token_id,
         thread=thread,
         options=options,
@@ -98,8 +109,11 @@ def _memory_from_header(value: str | None) -> bool | None:
     return value.lower() == "yes"
 
 
-def _client_key(person_id: uuid.UUID, name: str | None) -> uuid.UUID:
-    return uuid.uuid5(_KEY_NAMESPACE, f"{person_id}/{name}") if name else uuid.uuid4()
+def _key_from_header(value: str | None) -> str | None:
+    if value and len(value) > MAX_KEY_LENGTH:
+        sentence = _("Idempotency-Key has at most %(count)s characters.") % {"count": MAX_KEY_LENGTH}
+        raise OpenAIError(sentence, param="Idempotency-Key")
+    return value or None
 
 
 def _recalled_fields(passage: RecalledPassage) -> dict[str, Any]:

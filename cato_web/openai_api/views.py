@@ -58,7 +58,7 @@ async def chat_completions(request: HttpRequest, principal: Principal) -> HttpRe
         await run_in_db_thread(_check_limits, principal)
         chosen = await run_in_db_thread(_find_permitted, principal, model or "")
         return await _background_response(principal, chosen, body, model or "")
-    turn = await run_in_db_thread(submit, principal, body, request.headers, model)
+    turn = await run_in_db_thread(partial(submit, principal, body, request, model, sent=body))
     response: HttpResponseBase
     if body.stream:
         # A client with a key can repeat the request and get the answer.
@@ -184,8 +184,9 @@ def _begin_response(
         turn = submit(
             principal,
             chat_request,
-            request.headers,
+            request,
             model,
+            sent=body,
             thread=continuation.thread,
             is_stored=body.store is not False,
         )
