@@ -11,6 +11,7 @@ import argparse
 import errno
 import hashlib
 import http.client
+import math
 import os
 import select
 import shutil
@@ -37,6 +38,8 @@ VALKEY_START_TIMEOUT = 10.0  # seconds
 CLEANUP_CHECK_INTERVAL = 1.0  # seconds between checks for a cleanup marker
 CLEANUP_RETRY_DELAY = 300.0  # seconds
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# Seconds in which a stop signal is the same request as the one before: make passes on what systemd sends to both.
+SAME_STOP_REQUEST = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,6 +88,7 @@ class Supervisor:
     def __init__(self, config: Config, plan: ServerPlan) -> None:
         self._config, self._plan = config, plan
         self._cleanup_after = 0.0
+        self._stop_requested_at = -math.inf
         self._lock_watch = LockWatch(plan.chroma, config.vector_store.path) if plan.chroma else None
         # Signals arrive as bytes on a socket, so that they interrupt nothing.
         self._signal_receiver, self._signal_sender = socket.socketpair()
@@ -169,17 +173,19 @@ class Supervisor:
             self._sleep_until_signal(POLL_INTERVAL)
 
     def _sleep_until_signal(self, seconds: float | None) -> None:
-        """Sleep until a signal arrives, at most `seconds`. Raises _ShutdownError for a stop signal."""
+        """Sleep until a signal arrives, at most `seconds`. Raises _ShutdownError for a new request to stop."""
         select.select([self._signal_receiver], [], [], seconds)
         try:
             signals = self._signal_receiver.recv(1024)
         except BlockingIOError:
             return
-        if set(signals) & set(STOP_SIGNALS):
+        now = time.monotonic()
+        if set(signals) & set(STOP_SIGNALS) and now - self._stop_requested_at > SAME_STOP_REQUEST:
+            self._stop_requested_at = now
             raise _ShutdownError
 
     def _stop_children(self) -> None:
-        """Stop the children one after the other within their grace periods; kill them after a second signal."""
+        """Stop the children one after the other within their grace periods; kill them after a second request."""
         is_graceful = True
         for child in self._plan.children:
             try:
