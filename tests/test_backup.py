@@ -30,8 +30,9 @@ from cato_web.backups import rows
 from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.restoring import restore
 from cato_web.backups.writing import back_up
+from chat.encryption import encrypt
 from chat.llm import endpoint
-from chat.models import ModelPrice, Thread, Turn, UsageDay, UsageLimit
+from chat.models import ModelPrice, Thread, ToolServer, Turn, UsageDay, UsageLimit
 from memory import maintenance
 from memory.api import NewRecord
 from memory.exchanges.feedback import set_feedback
@@ -151,7 +152,7 @@ def test_a_restored_installation_has_all_data_and_finds_the_same(memory, owner):
 
     assert all_rows() == before
     assert {f"files/{name}": default_storage.open(name).read() for name in stored_file_names()} == stored
-    assert (restored.people, restored.files, restored.is_key_lost) == (2, 3, False)
+    assert (restored.people, restored.files, restored.lost_secrets) == (2, 3, [])
     assert not Collection.objects.exists()
     reconcile.drop_orphan_collections()
     maintenance.backfill()
@@ -359,13 +360,18 @@ def test_a_backup_of_a_newer_version_is_refused_and_names_it(owner):
     assert not User.objects.exists()
 
 
-def test_with_another_secret_key_the_model_api_key_must_be_entered_again(owner, settings):
+def test_a_restore_with_another_secret_key_names_what_is_lost(owner, settings):
     settings.CATO = settings.CATO.model_copy(update={"secret_key": SecretStr("one" * 20)})
+    AuthenticatorApp.objects.create(person=owner, secret=encrypt("JBSWY3DPEHPK3PXP"))
+    ToolServer.objects.create(name="Files", encrypted_token=encrypt("a token"))
+    ToolServer.objects.create(name="Without a token")
     data = wipe_installation(create_backup())
     assert "secret_key" not in members(data.getvalue())
     settings.SECRET_KEY = "another" * 10
+    lost = restore(data).lost_secrets
 
-    assert restore(data).is_key_lost
+    assert [line.split(" (")[0] for line in lost] == ["model endpoints: 1", "tool servers: 1", "authenticator apps: 1"]
+    assert "remove_second_factor" in lost[-1]
     assert endpoint.current().api_key == ""
 
 

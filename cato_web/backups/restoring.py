@@ -20,23 +20,23 @@ from django.db.models import Model
 from cato_web.accounts.models import User
 from cato_web.backups import archive, legacy, rows, schema
 from cato_web.backups.errors import CorruptBackupError, RestoreError
+from cato_web.backups.lost_secrets import lost_secrets
 from cato_web.backups.writing import FORMAT
 from cato_web.config.loader import keep_secret_key
-from chat.llm import endpoint
 from chat.models import Thread
 from memory.api import Document, Exchange, ProgressCallback, delete_file_on_rollback, no_progress
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """The result of a restore. `is_key_lost`: the model's stored API key cannot be decrypted and must be entered again."""
+    """The result of a restore. `lost_secrets`: what cannot be decrypted because the secret key is another one."""
 
     made_at: datetime
     rows: int
     people: int
     exchanges: int
     files: int
-    is_key_lost: bool
+    lost_secrets: list[str]
 
 
 def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> RestoreResult:
@@ -60,7 +60,7 @@ def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> R
         people=loaded["people.user"],
         exchanges=Exchange.objects.filter(forgotten_at=None).count(),
         files=files,
-        is_key_lost=not secret and endpoint.is_key_undecryptable(),
+        lost_secrets=[] if secret else lost_secrets(),
     )
 
 

@@ -219,12 +219,6 @@ def stored_fields() -> tuple[str, str, bool]:
     return (row.base_url, row.model, bool(row.encrypted_key)) if row else ("", "", False)
 
 
-def is_key_undecryptable() -> bool:
-    """Return whether the stored key was encrypted with another secret key."""
-    row = _first_row()
-    return row is not None and bool(row.encrypted_key) and not decrypt(row.encrypted_key)
-
-
 def _configured_key() -> str:
     key = settings.CATO.llm.api_key
     return key.get_secret_value() if key else ""

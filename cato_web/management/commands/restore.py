@@ -21,10 +21,7 @@ from memory import api as memory
 from memory.api import CatoError
 
 _LATER = "The index is built while Cato runs; until then, search uses keywords."
-_KEY_LOST = (
-    "The secret key differs from that of the backup, so the stored API key of the model cannot be decrypted: "
-    "an administrator has to enter it again on the settings page."
-)
+_KEY_LOST = "The secret key differs from that of the backup. What it encrypted is lost:"
 
 
 class Command(StoreCommand):
@@ -62,8 +59,8 @@ class Command(StoreCommand):
                     f"{restored.exchanges:,} exchanges, {restored.rows:,} rows and {restored.files:,} files. "
                     "Everybody has to sign in again."
                 )
-                if restored.is_key_lost:
-                    self.stdout.write(_KEY_LOST)
+                if restored.lost_secrets:
+                    self.stdout.write("\n  ".join([_KEY_LOST, *restored.lost_secrets]))
                 self.stdout.write(_LATER if options["index_later"] else _build_index(bars))
         except (BackupError, StartupError) as error:
             raise CommandError(str(error)) from error
