@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from cato_web.accounts import roles
 from cato_web.accounts.models import AuditEntry
+from chat.models import ImportJob
 from memory.administration import operations, retention, reveals
 from memory.api import add_note, log_recall
 from memory.documents.deletion import forget_documents
@@ -234,6 +235,12 @@ def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(me
     log_recall(own.id, [Hit(matching, 0.9, 0.9, strategy="default", explanation="ZEBRA reason", is_below_gate=False)])
     exchange(bob, "The kayak lies behind the barn")
     exchange(bob, "The oar is in the cellar", space=crew)
+    for name, options in (
+        ("ZEBRA chats", {"space": gardeners}),
+        ("ZEBRA channels", {"has_channel_projects": True}),
+        ("rowing chats", {}),
+    ):
+        ImportJob.objects.create(owner=bob, name=name, due_at=ago(), **options)
     reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
 
     def text_of(archive: ZipFile) -> str:
@@ -248,6 +255,7 @@ def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(me
     assert str(elsewhere.id) not in archive
     assert "behind the barn" in archive
     assert "in the cellar" in archive
+    assert "rowing chats" in archive
     assert "- Gardeners" in archive
     assert "- Crew" not in archive
 

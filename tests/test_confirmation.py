@@ -136,3 +136,14 @@ def test_who_has_neither_password_nor_second_factor_is_told_what_to_do(person):
     person.save()
     page = signed_in_long_ago(person).get(CONFIRM).content.decode()
     assert "Ask an administrator for a password link." in page
+
+
+def test_the_password_page_does_not_go_round_the_limit_of_the_confirmation(person):
+    client = signed_in(person)
+    wrong = {"old": "not my password", "new": "five plain words are better"}
+    statuses = [client.post(reverse("password"), wrong).status_code for _ in range(12)]
+    refused = client.post(reverse("password"), wrong | {"old": PersonFactory.password})
+
+    assert statuses == [422] * 10 + [429] * 2
+    assert (refused.status_code, "Too many attempts" in refused.content.decode()) == (429, True)
+    assert signed_in_long_ago(person).post(CONFIRM, {"password": PersonFactory.password}).status_code == 429

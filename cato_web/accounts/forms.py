@@ -314,7 +314,7 @@ class PasswordForm(_PersonForm):
     new = _new_password_field(gettext_lazy("New password"))
 
     def clean_old(self) -> str:
-        if not self.person.check_password(self.cleaned_data["old"]):
+        if not self.person.check_password(clean_text(self.cleaned_data["old"])):
             raise ValidationError(_("This is not your password."))
         return str(self.cleaned_data["old"])
 

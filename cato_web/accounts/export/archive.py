@@ -24,7 +24,7 @@ from cato_web.accounts.export import rows as export_rows
 from cato_web.accounts.export.selection import Selection
 from cato_web.accounts.models import AuditEntry, User
 from chat.export import to_json, to_markdown
-from chat.models import ImportJob, Thread, Turn
+from chat.models import Thread, Turn
 from chat.services import receipts_of
 from chat.usage.reports import usage_rows_of
 from memory import api as memory
@@ -176,7 +176,7 @@ def archive_files(selection: Selection, *, progress: ProgressCallback = no_progr
         ("prompts", _lines(selection.prompts(), export_rows.of_prompt)),
         ("superseded", _lines(_decisions(person), export_rows.of_supersession)),
         ("receipts", _lines(receipts_of(person.pk), export_rows.of_receipt)),
-        ("imports", _lines(ImportJob.objects.filter(owner_id=person.pk), export_rows.of_import)),
+        ("imports", _lines(selection.imports(), export_rows.of_import)),
         ("usage", _lines(usage_rows_of(person.pk), export_rows.of_usage)),
         ("reveals", _lines(memory.list_reveals(memory.personal_space(person.pk)), export_rows.of_reveal)),
         ("audit", _lines(AuditEntry.objects.filter(actor=person), export_rows.of_audit)),

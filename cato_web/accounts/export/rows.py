@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cato_web.accounts import login_sessions
-from cato_web.accounts.models import AuditEntry, User
+from cato_web.accounts.models import AuditEntry, AuthenticatorApp, User
 from cato_web.webhooks.registration import list_webhooks
 from chat.models import Digest, ImportJob, Instruction, Receipt, SavedPrompt, Turn, UsageDay
 from memory import api as memory
@@ -14,6 +14,7 @@ from memory.api import (
     DocumentVersion,
     Exchange,
     Feedback,
+    Membership,
     Record,
     Reveal,
     Statement,
@@ -23,10 +24,13 @@ from memory.api import (
 
 
 def account(person: User) -> dict[str, object]:
-    """Return the account with its login sessions, identities, API tokens, webhooks and digest."""
+    """Return the account with its memberships, what it signs in with, API tokens, webhooks and digest."""
     names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
     active_sessions = login_sessions.active_sessions(person).values("browser", "since", "last_seen_at")
     identities = person.identities.order_by("id").values("issuer", "subject", "since")
+    passkeys = person.passkeys.values("name", "added_at", "used_at")
+    apps = AuthenticatorApp.objects.filter(person=person).values("added_at", "used_at")
+    memberships = Membership.objects.filter(person=person).order_by("space__name").values("space__name", "role")
     tokens = person.api_tokens.values("name", "scopes", "prefix", "created_at", "used_at", "expires_at")
     webhooks = list_webhooks(person).values("address", "kinds", "created_at", "delivered_at")
     digest = Digest.objects.filter(person=person).values(
@@ -36,6 +40,9 @@ def account(person: User) -> dict[str, object]:
     lists = {
         "login_sessions": active_sessions,
         "identities": identities,
+        "passkeys": passkeys,
+        "authenticator_app": apps,
+        "memberships": memberships,
         "tokens": tokens,
         "webhooks": webhooks,
         "digest": digest,

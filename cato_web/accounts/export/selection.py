@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from cato_web.accounts.models import User
 from chat import access
-from chat.models import Attachment, Instruction, SavedPrompt, Thread, Turn
+from chat.models import Attachment, ImportJob, Instruction, SavedPrompt, Thread, Turn
 from memory import api as memory
 from memory.api import (
     Document,
@@ -100,6 +100,15 @@ class Selection:
         """Return the saved prompts in the personal space, and those that the person added to other spaces."""
         rows = SavedPrompt.objects.filter(self._is_own_text())
         return memory.in_spaces(rows.select_related("space"), self.spaces)
+
+    def imports(self) -> QuerySet[ImportJob]:
+        """Return the person's imports into these spaces; rows of imports have titles of conversations."""
+        is_shown = Q(space_id__in=list(self.spaces))
+        if memory.personal_space(self.person.pk).pk in self.spaces:
+            is_shown |= Q(space=None, has_channel_projects=False)
+        if memory.readable_space_ids(self.person.pk) <= self.spaces:
+            is_shown |= Q(has_channel_projects=True)
+        return ImportJob.objects.filter(is_shown, owner_id=self.person.pk)
 
     def fingerprint(self) -> str:
         """Return a hash of the ids of all these rows, and of the texts that can change while they keep their ids."""

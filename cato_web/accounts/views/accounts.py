@@ -21,6 +21,7 @@ from cato_web.accounts.groups import groups_of
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.second_factor.services import has_second_factor
 from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views.auth import TOO_MANY, check_code_rate
 from cato_web.accounts.views.webhooks import webhook_rows
 from cato_web.oauth.addresses import host_of
 from memory import api as memory
@@ -123,6 +124,10 @@ def password(request: AuthenticatedRequest) -> HttpResponse:
             request, _("You have no password to change. An administrator can make you a link that sets one.")
         )
         return redirect("settings")
+    if request.method == "POST" and not check_code_rate(request, request.user):
+        messages.error(request, _(TOO_MANY))
+        context = {"section": "settings", "form": PasswordForm(request.user)}
+        return render(request, "people/password.html", context, status=429)
     form = PasswordForm(request.user, request.POST or None)
     if request.method == "POST" and form.is_valid():
         services.change_password(request.user, form.cleaned_data["new"])

@@ -14,9 +14,7 @@ from cato_web.accounts import deletion
 from cato_web.accounts.forms import DeleteAccountForm
 from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest
-from memory.api import is_within_limit
-
-_TRIES, _WINDOW = 10, 300
+from cato_web.accounts.views.auth import TOO_MANY, check_code_rate
 
 
 @sensitive_post_parameters()
@@ -26,12 +24,9 @@ def delete_account(request: AuthenticatedRequest) -> HttpResponse:
     form = DeleteAccountForm(request.user, request.POST or None)
     try:
         deletion.check_can_delete(request.user)
-        if request.method == "POST" and not is_within_limit(f"leave:{request.user.pk}", _TRIES, _WINDOW):
-            form = DeleteAccountForm(request.user)
-            context = _context(request.user, form) | {"error": _("Too many attempts. Try again in five minutes.")}
-            response = render(request, "people/delete_account.html", context, status=429)
-            response["Retry-After"] = str(_WINDOW)
-            return response
+        if request.method == "POST" and not check_code_rate(request, request.user):
+            context = _context(request.user, DeleteAccountForm(request.user)) | {"error": _(TOO_MANY)}
+            return render(request, "people/delete_account.html", context, status=429)
         if request.method == "POST" and form.is_valid():
             token = deletion.delete_account(request.user)
             logout(request)
