@@ -74,6 +74,15 @@ def test_an_app_connects_with_the_address_of_its_description(web, browser, alice
     assert web.fetched == [APP], "the description is fetched for the consent page, not for tokens"
 
 
+def test_an_app_with_a_description_stays_connected_on_each_machine(web, browser, alice):
+    web.describe()
+    laptop = exchange(APP, decide(browser, APP)["code"]).json()
+    phone = exchange(APP, decide(browser, APP)["code"]).json()
+
+    assert principal(laptop["access_token"]).person == principal(phone["access_token"]).person == alice
+    assert refresh(APP, laptop["refresh_token"]).status_code == 200
+
+
 def test_a_description_is_read_again_after_an_hour(web, browser):
     web.describe()
     ask(browser, APP)

@@ -502,10 +502,11 @@ def test_an_access_token_expires(issued):
     assert principal(issued["access_token"]) is None
 
 
-def test_consenting_again_replaces_the_earlier_tokens_of_the_app(browser, client_id, issued):
+def test_consenting_again_replaces_the_earlier_tokens_of_the_app(alice, browser, client_id, issued):
     again = exchange(client_id, decide(browser, client_id)["code"]).json()
     assert principal(issued["access_token"]) is None
     assert principal(again["access_token"])
+    assert AuditEntry.objects.filter(action="token.revoked", actor=alice).exists()
 
 
 # The end

@@ -80,9 +80,14 @@ def find_by_code(code: str, client: OAuthClient) -> OAuthGrant | None:
 
 
 def redeem(grant: OAuthGrant) -> IssuedTokens:
-    """Return the first tokens of a grant. They replace earlier ones of the same client and person."""
-    same = ApiToken.objects.filter(person=grant.token.person, oauth_grant__client=grant.client)
-    same.exclude(pk=grant.token_id).delete()
+    """Return the first tokens of a grant. They replace earlier ones of the same client and person.
+
+    Not if the client is described by a document: then it is the same one on all of the person's machines.
+    """
+    if grant.client.read_at is None:
+        same = OAuthGrant.objects.filter(token__person=grant.token.person, client=grant.client)
+        for earlier in same.exclude(pk=grant.pk):
+            revoke(earlier, by=grant.token.person)
     grant.redeemed_at = timezone.now()
     return _issue(grant, secrets.token_urlsafe(32))
 
