@@ -188,6 +188,19 @@ def test_what_a_failed_batch_may_no_longer_contain_is_left_out_of_the_next_attem
     assert first.id == second.id
 
 
+def test_a_failing_webhook_with_nothing_left_to_send_is_no_longer_failing(api, person, hook, receiver):
+    shared = group("Keys", person)
+    store(person, space=shared)
+    receiver.answers = [500]
+    deliver()
+    assert Webhook.objects.get().failing_since
+    Membership.objects.filter(space=shared).delete()
+    deliver(after=timedelta(minutes=1))
+
+    webhook = Webhook.objects.get()
+    assert (webhook.state, webhook.failures, webhook.failing_since, webhook.error) == ("done", 0, None, "")
+
+
 def die(*args: object) -> NoReturn:
     raise SystemExit
 

@@ -93,7 +93,7 @@ def _prepare(lease: Lease[Webhook]) -> _Batch | None:
             _save_failure(lease, _Failure(sentence, is_final=True))
             return None
         if not page.events:
-            lease.release(position=page.next, batch_end=None, **_state_after(page.has_more))
+            _release_sent(lease, page.next, has_more=page.has_more)
             return None
         lease.renew(batch_end=page.next)
     except LeaseLostError:
@@ -173,17 +173,23 @@ def _save(batch: _Batch, failure: _Failure | None) -> None:
         if failure is not None:
             _save_failure(batch.lease, failure)
             return
-        batch.lease.release(
-            position=batch.end,
-            batch_end=None,
-            failures=0,
-            failing_since=None,
-            error="",
-            delivered_at=timezone.now(),
-            **_state_after(batch.has_more),
-        )
+        _release_sent(batch.lease, batch.end, has_more=batch.has_more, delivered_at=timezone.now())
     except LeaseLostError:
         log.info("a webhook was deleted, or another worker has taken it over")
+
+
+def _release_sent(lease: Lease[Webhook], end: int, *, has_more: bool, **fields: object) -> None:
+    """Save that everything up to `end` was sent, also if nothing of it could be read. Raises LeaseLostError."""
+    lease.release(
+        position=end,
+        batch_end=None,
+        failures=0,
+        failing_since=None,
+        error="",
+        state=Job.State.PENDING if has_more else Job.State.DONE,
+        due_at=timezone.now(),
+        **fields,
+    )
 
 
 def _save_failure(lease: Lease[Webhook], failure: _Failure) -> None:
@@ -195,8 +201,3 @@ def _save_failure(lease: Lease[Webhook], failure: _Failure) -> None:
         return
     pause = RETRY_AFTER[min(webhook.failures, len(RETRY_AFTER) - 1)]
     lease.release(failures=webhook.failures + 1, failing_since=since, error=failure.reason[:300], due_at=now + pause)
-
-
-def _state_after(has_more: bool) -> dict[str, object]:
-    """Return the fields of a webhook that waits for the next event, or is due at once because there is more."""
-    return {"state": Job.State.PENDING if has_more else Job.State.DONE, "due_at": timezone.now()}
