@@ -139,7 +139,19 @@ def test_a_first_message_sent_twice_at_once_creates_one_thread(alice, cato):
         for sender in senders:
             sender.join()
         assert len(set(threads)) == 1
-        assert cato.sql("SELECT count(*) FROM chat_turn WHERE client_key = ?", uuid.UUID(key).hex) == [(1,)]
+        assert cato.sql("SELECT count(*) FROM chat_turn WHERE thread_id = ?", uuid.UUID(threads[0]).hex) == [(1,)]
+
+
+def test_another_text_with_the_key_of_a_message_is_posted(alice, cato):
+    """The response to the first one was lost; the page kept its key, and the person has changed the text."""
+    key = str(uuid.uuid4())
+    first, other = alice.send_message("Who has the key?", key=key), alice.send_message("Who has the ladder?", key=key)
+    for text in ("And the spare one?", "And the long one?", "And the spare one?"):
+        alice.send_message(text, first, key=key)
+
+    assert first != other
+    rows = cato.sql("SELECT message FROM chat_turn WHERE thread_id = ? ORDER BY position", uuid.UUID(first).hex)
+    assert rows == [("Who has the key?",), ("And the spare one?",), ("And the long one?",)]
 
 
 def test_a_message_posted_while_an_answer_runs_is_queued(alice, cato, endpoint):

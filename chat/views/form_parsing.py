@@ -19,8 +19,12 @@ def parse_attachment_ids(request: PageRequest) -> list[uuid.UUID]:
 
 
 def parse_client_key(request: PageRequest) -> uuid.UUID:
-    """Return the client key, by which posting is idempotent. Raises InvalidMessageError."""
+    """Return the client key, by which posting is idempotent. Raises InvalidMessageError.
+
+    It depends on the text as well: a page keeps its key until it gets a response, and what is typed instead of a message
+    whose response was lost is another message.
+    """
     try:
-        return uuid.UUID(request.POST.get("client_key", ""))
+        return uuid.uuid5(uuid.UUID(request.POST.get("client_key", "")), request.POST.get("message", ""))
     except ValueError as error:
         raise InvalidMessageError(_("This page has expired. Copy your text, reload and try again.")) from error
