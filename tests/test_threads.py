@@ -14,7 +14,7 @@ from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.llm.prompts import build_prompt, fit_history
 from chat.models import Endpoint, ReaderMarks, Thread, ThreadSession, Turn
-from chat.realtime.sync import MAX_MISSED, PAGE_SIZE, missing_updates
+from chat.realtime.sync import MAX_MISSED, PAGE_SIZE, TooFarBehindError, missing_updates
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, exchange, signed_in, thread, turn
 
@@ -69,13 +69,40 @@ def test_a_synchronisation_adds_nothing_before_the_first_turn_of_a_page(alice):
 
     assert list(revisions) == [one.id for one in turns[-PAGE_SIZE:]]
     assert [n for n, one in enumerate(turns) if f'id="turn-{one.id}"' in html] == [PAGE_SIZE + 3, PAGE_SIZE + 4]
-    assert len(missing_updates(alice.id, long.id, {})[1]) == PAGE_SIZE
 
 
-def test_a_synchronisation_is_bounded(alice):
+def test_a_page_that_lacks_more_turns_than_it_gets_is_loaded_again(alice):
+    """Turns in between would be neither shown nor offered."""
     long = thread(alice)
-    first, *_others = [turn(long, f"Question {n}") for n in range(MAX_MISSED + 5)]
-    assert len(missing_updates(alice.id, long.id, {first.id: first.revision})[1]) == MAX_MISSED
+    first, *others = [turn(long, f"Question {n}") for n in range(MAX_MISSED + 1)]
+
+    html, _revisions = missing_updates(alice.id, long.id, {first.id: first.revision})
+    assert [one for one in others if f'id="turn-{one.id}"' not in html] == []
+    turn(long, "One more")
+    for known in ({first.id: first.revision}, {}):
+        with pytest.raises(TooFarBehindError):
+            missing_updates(alice.id, long.id, known)
+
+
+def test_a_turn_that_was_forgotten_while_a_page_slept_is_replaced_however_old_it_is(alice):
+    long = thread(alice)
+    shown = [turn(long, f"Question {n}") for n in range(MAX_MISSED + 5)]
+    known = {one.id: one.revision for one in shown}
+    long.turns.filter(id=shown[1].id).update(message="", answer="", revision=9)
+    html, revisions = missing_updates(alice.id, long.id, known)
+
+    assert [one for one in shown if f'id="turn-{one.id}"' in html] == [shown[1]]
+    assert revisions[shown[1].id] == 9
+
+
+def test_a_page_on_which_too_much_has_changed_is_loaded_again(alice):
+    long = thread(alice)
+    shown = [turn(long, f"Question {n}") for n in range(2 * MAX_MISSED + 1)]
+    known = {one.id: one.revision for one in shown}
+    long.turns.update(revision=9)
+
+    with pytest.raises(TooFarBehindError):
+        missing_updates(alice.id, long.id, known)
 
 
 def test_an_oversized_form_is_reported_at_the_composer(alice, page):

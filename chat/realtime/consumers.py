@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 # Pages reconnect after 1013 (try again later), and not after the others. 4429: the person has too many sockets; 1008
 # (policy violation): too many or invalid frames.
-SIGNED_OUT, NO_ACCESS, TOO_MANY, TRY_AGAIN_LATER, POLICY_VIOLATION = 4401, 4404, 4429, 1013, 1008
+SIGNED_OUT, NO_ACCESS, TOO_FAR_BEHIND, TOO_MANY, TRY_AGAIN_LATER, POLICY_VIOLATION = 4401, 4404, 4409, 4429, 1013, 1008
 # A page sends a frame when it connects, when it is being read, and when it becomes visible again.
 _MAX_FRAMES, _FRAMES_WINDOW = 300, 60.0  # seconds
 _MAX_INVALID_FRAMES = 5
@@ -143,7 +143,13 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if request.mark_read:
             await run_in_db_thread(lambda: mark_read(access.get_marked_thread(person_id, thread_id), person_id))
         if request.revisions is not None:
-            html, self.revisions = await run_in_db_thread(sync.missing_updates, person_id, thread_id, request.revisions)
+            try:
+                html, self.revisions = await run_in_db_thread(
+                    sync.missing_updates, person_id, thread_id, request.revisions
+                )
+            except sync.TooFarBehindError:
+                await self._drop(TOO_FAR_BEHIND)
+                return
             self.footer_revisions = dict(self.revisions)
             if html:
                 await self.send(html)

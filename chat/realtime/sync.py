@@ -14,7 +14,7 @@ from chat.rows.queue import Waiting
 from chat.rows.turns import turn_rows
 
 PAGE_SIZE = 20  # turns on a page at first; a screen shows two or three
-MAX_MISSED = 50  # turns that a synchronisation compares, and a page shows if its reader has not seen them
+MAX_MISSED = 50  # turns that a synchronisation adds or replaces, and a page shows if its reader has not seen them
 _MAX_TURNS = 10_000  # more than a page has after a lot of scrolling
 
 
@@ -29,6 +29,10 @@ class SyncRequest:
     mark_read: bool = False
     refresh_list: bool = False
     is_typing: bool = False
+
+
+class TooFarBehindError(Exception):
+    """The page lacks more than a synchronisation sends, and has to be loaded again."""
 
 
 def parse_sync_request(text: str) -> SyncRequest:
@@ -51,7 +55,10 @@ def parse_sync_request(text: str) -> SyncRequest:
 def missing_updates(
     person_id: uuid.UUID, thread_id: uuid.UUID, revisions: dict[uuid.UUID, int]
 ) -> tuple[str, dict[uuid.UUID, int]]:
-    """Return HTML that brings the page up to date ("" if it is), and the revision of each turn that it then has."""
+    """Return HTML that brings the page up to date ("" if it is), and the revisions of what was compared with it.
+
+    Raises NotFoundError and TooFarBehindError.
+    """
     thread = access.get_thread(person_id, thread_id)
     turns = (
         thread.turns.active_branch()
@@ -59,20 +66,26 @@ def missing_updates(
         .with_addition_marks()
         .select_related("author", "stopped_by")
     )
-    shown = (
-        dict(thread.turns.active_branch().filter(id__in=revisions).values_list("id", "position")) if revisions else {}
-    )
+    known = thread.turns.active_branch().filter(id__in=revisions) if revisions else Turn.objects.none()
+    shown = {row.id: row for row in known.values_list("id", "position", "revision", named=True)}
     # What comes before its first turn, the page loads when it is scrolled there.
-    later = turns.filter(position__gte=min(shown.values())) if shown else turns
-    latest = list(later.order_by("-position")[: MAX_MISSED if shown else PAGE_SIZE])[::-1]
-    moved = _moved_ids(latest, revisions)
-    rows = turn_rows(thread, [t for t in latest if t.id in moved or revisions.get(t.id) != t.revision])
+    later = turns.filter(position__gte=min(row.position for row in shown.values())) if shown else turns
+    limit = MAX_MISSED if shown else PAGE_SIZE
+    latest = list(later.order_by("-position")[: limit + 1])[::-1]
+    if len(latest) > limit and latest.pop(0).id not in shown:
+        raise TooFarBehindError
+    earlier = {row.id for row in shown.values() if row.revision != revisions[row.id]} - {turn.id for turn in latest}
+    if len(earlier) > MAX_MISSED:
+        raise TooFarBehindError
+    compared = [*turns.filter(id__in=earlier), *latest] if earlier else latest
+    moved = _moved_ids(compared, revisions)
+    rows = turn_rows(thread, [t for t in compared if t.id in moved or revisions.get(t.id) != t.revision])
     # Withdrawn messages have no turn any more.
     gone = [*(revisions.keys() - shown.keys()), *moved]
     changed = [row for row in rows if row.id in revisions and row.id not in moved]
     missing = [row for row in rows if row.id not in revisions or row.id in moved]
     html = frames.snapshot(changed, missing, gone, Waiting.of(latest)) if changed or missing or gone else ""
-    return html, {turn.id: turn.revision for turn in latest}
+    return html, {turn.id: turn.revision for turn in compared}
 
 
 def _moved_ids(latest: Sequence[Turn], known: Iterable[uuid.UUID]) -> list[uuid.UUID]:
