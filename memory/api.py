@@ -166,7 +166,7 @@ from memory.retrieval.explanations import SIMILAR
 from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction, are_instructions
 from memory.retrieval.neutralising import neutralise, neutralise_line
 from memory.retrieval.passages import group_adjacent
-from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
+from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens, quote_passages
 from memory.retrieval.recall import recall
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter
 from memory.retrieval.recall_log import (
@@ -175,6 +175,7 @@ from memory.retrieval.recall_log import (
     delete_recall_log,
     extend_recall_log,
     log_recall,
+    logged_hits,
     recall_rate,
     recalled_for,
 )

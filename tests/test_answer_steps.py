@@ -224,16 +224,15 @@ def test_recall_caches_the_query_of_a_remembered_thread_only(person, recall_of, 
 
 def test_a_prepared_answer_can_cite_what_was_recalled(person):
     stored = exchange(person, "The key hangs behind the clock.")
-    one = waiting(thread(person), answer="Half", revision=3, finish_reason="length", heartbeat_at=ago(minutes=1))
+    one = waiting(thread(person), revision=3, finish_reason="length", heartbeat_at=ago(minutes=1))
     other = waiting(thread(person))
     before = row(other)
 
     prepared = prepare(one, hit(stored), note="words")
 
-    *_, new, partial, _go_on = prepared.messages
+    new = prepared.messages[-1]
     assert stored.user_message in new["content"]
     assert new["content"].endswith(one.message)
-    assert partial == {"role": "assistant", "content": "Half"}
     assert (prepared.citations.turn_id, list(prepared.citations.sources)) == (one.id, [1])
     one.refresh_from_db()
     assert one.state == State.ANSWERING
@@ -242,6 +241,22 @@ def test_a_prepared_answer_can_cite_what_was_recalled(person):
     assert one.heartbeat_at > ago(seconds=30)
     assert list(RecallLogEntry.objects.values_list("turn_id", "exchange_id")) == [(one.id, stored.id)]
     assert row(other) == before
+
+
+def test_a_resumed_answer_keeps_the_numbers_of_what_it_cites(person):
+    forgotten, cited = (exchange(person, f"The {name} hangs behind the clock.") for name in ("axe", "key"))
+    one = waiting(thread(person), answer="Half [2]")
+    memory_api.log_recall(one.id, [hit(forgotten), hit(cited)])
+    memory_api.forget([forgotten.id], by=person.pk)
+
+    prepared = prepare(one, note="words")
+
+    *_, new, partial, _go_on = prepared.messages
+    assert partial == {"role": "assistant", "content": "Half [2]"}
+    assert ('number="2"' in new["content"], cited.user_message in new["content"]) == (True, True)
+    assert forgotten.user_message not in new["content"]
+    sources = prepared.citations.sources
+    assert (sources[1].is_forgotten, sources[2].item_id) == (True, cited.id)
 
 
 def test_without_injected_context_nothing_can_be_cited(person, configure):

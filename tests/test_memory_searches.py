@@ -82,6 +82,32 @@ def test_what_a_search_finds_is_numbered_cited_and_shown(alice, endpoint):
     assert [text_of(block) for block in blocks[-2:]] == ["Let me see.", "It ends in March 2027 1."]
 
 
+def test_a_resumed_answer_goes_on_with_the_sources_that_it_cites(alice, endpoint, cato):
+    remember(alice, FACT)
+    remember(alice, "The ferry to Skagen leaves at seven.")
+    endpoint.clear(KEY)
+    half = "It ends in March 2027 [1]. " + " ".join(f"word{n}" for n in range(200))
+    endpoint.script(
+        KEY, answer=["Let me see.", half], calls=[[search("Bergmann contract", limit=1)]], token_delay=0.05
+    )
+    thread = alice.send_message(TASK)
+    turn = wait_for(lambda: cato.sql("SELECT id FROM chat_turn WHERE answer LIKE '%word5 %'"), "the answer to begin")
+    path = f"/t/{thread}/turns/{uuid.UUID(str(turn[0][0]))}"
+    alice.post(f"{path}/stop")
+    wait_for(lambda: f"{path}/resume" in alice.thread_page(thread), "the end")
+    endpoint.script(KEY, answer=["And", " the ferry leaves at seven [2]."], calls=[[search("ferry Skagen", limit=1)]])
+    alice.post(f"{path}/resume")
+    page = wait_for(lambda: complete_page(alice, thread), "the rest")
+
+    cited = re.findall(r'<a class="citation" data-source="(\d)"', page)
+    assert cited == ["1", "2"]
+    quoted = str(endpoint.requests(KEY)[-2]["messages"])
+    assert 'number="1"' in quoted, "the passage that the partial text cites is in the prompt"
+    assert FACT in quoted
+    assert "the ferry leaves at seven" in text_of(page)
+    assert text_of(page).index("Bergmann ends on") < text_of(page).rindex("The ferry to Skagen leaves")
+
+
 def test_calls_of_one_round_are_answered_in_their_order(alice, endpoint):
     remember(alice, "The lighthouse keeper is called Oyvind.")
     remember(alice, "The ferry to Skagen leaves at seven.")

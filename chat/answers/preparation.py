@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
@@ -14,7 +16,7 @@ from django.utils import timezone
 
 from chat.answers.history import earlier_turns, fit_beside, history_of, token_budget
 from chat.answers.job import AnswerJob
-from chat.answers.present_state import check_present_state
+from chat.answers.present_state import PresentState, check_present_state
 from chat.answers.recall import TurnRecall
 from chat.instructions.applying import AppliedInstruction, prompt_text
 from chat.instructions.editing import suggest
@@ -27,13 +29,14 @@ from chat.rows.turns import TurnDetails
 from chat.web_search.records import WebSearch
 from memory import api as memory
 from memory.api import (
+    Hit,
     RecalledPassage,
     SpaceIds,
     WebPassage,
     build_attached_context,
-    build_prompt_context,
     build_web_context,
     group_adjacent,
+    quote_passages,
 )
 
 _MAX_WEB_TOKENS = 2_000  # of what is quoted of the web; in a small context an eighth of it
@@ -91,15 +94,19 @@ def _prepare(
     web_search: WebSearch | None,
 ) -> PreparedAnswer | None:
     turn, results = job.turn, recalled.search_results
+    # The partial text of an answer that is resumed cites passages by the numbers that they have.
+    logged = memory.logged_hits(turn.id, spaces=job.permitted) if turn.answer else {}
     # Read again after the recall, in the transaction that saves what was recalled.
-    check = check_present_state(job, history.exchange_ids, results.results)
+    check = check_present_state(job, history.exchange_ids, [*results.results, *chain.from_iterable(logged.values())])
     withheld = _withheld(job, recalled.withheld, check.withheld_instructions)
     has_instruction = turn.has_instruction
     if results.instruction is not None and suggest(turn, results.instruction):
         has_instruction = True
-    hits = tuple(hit for hit in results.results if hit.exchange.id in check.findable_ids)
-    if web_search is not None:
-        web_search = web_search.numbered(1 + len(group_adjacent(hits)))
+    hits = _findable(results.results, check)
+    numbered = dict(enumerate(group_adjacent(hits), start=1))
+    numbered |= {number: found for number, group in logged.items() if (found := _findable(group, check))}
+    if web_search is not None and not (turn.answer and turn.web_search):
+        web_search = web_search.numbered(1 + max(numbered, default=0))
     fields = {
         "recall_note": results.note,
         "recall_ms": recall_ms,
@@ -117,9 +124,12 @@ def _prepare(
     standing, web_context = prompt_text(check.instructions), _web_context(web_search)
     if standing or attached_context or web_context:
         history = fit_beside(turn, history, standing, "\n".join(filter(None, (attached_context, web_context))))
-    passages = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
+    if turn.answer:
+        passages = memory.recalled_for([turn.id], spaces=job.audience).get(turn.id, [])
+    else:
+        passages = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
     conf = settings.CATO.vector_store
-    prompt_context = build_prompt_context(hits, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
+    prompt_context = quote_passages(numbered, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     return PreparedAnswer(
         messages=build_prompt(
             history=history,
@@ -147,11 +157,15 @@ def _prepare(
         space_ids=frozenset(
             {
                 turn.thread.space_id,
-                *(hit.exchange.space_id for hit in hits),
+                *(hit.exchange.space_id for group in numbered.values() for hit in group),
                 *(row.space_id for row in check.instructions),
             }
         ),
     )
+
+
+def _findable(hits: Iterable[Hit], check: PresentState) -> list[Hit]:
+    return [hit for hit in hits if hit.exchange.id in check.findable_ids]
 
 
 def _begin_answering(job: AnswerJob, fields: dict[str, Any]) -> bool:

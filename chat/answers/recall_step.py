@@ -51,7 +51,12 @@ async def recall_and_prepare(stream: AnswerStream, asked_at: float) -> PreparedA
 
 
 async def _recall(job: AnswerJob, asked_at: float) -> tuple[TurnRecall, float]:
-    """Return what is recalled in time, and how many seconds it took."""
+    """Return what is recalled in time, and how many seconds it took; nothing new for an answer that is resumed.
+
+    Its partial text cites what was recalled for it before, which `prepare_answer` quotes again.
+    """
+    if job.turn.answer:
+        return TurnRecall(SearchResults(note=job.turn.recall_note)), (job.turn.recall_ms or 0) / 1000
     deadline = asked_at + settings.CATO.vector_store.retrieval_timeout
     try:
         recalled = await recall_pool().run(job.turn.author_id, deadline, lambda: recall.recall_for_turn(job))

@@ -7,11 +7,11 @@ import re
 import secrets
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memory.retrieval.diversity import IN_A_ROW, MAX_PER_SOURCE
 from memory.retrieval.neutralising import neutralise, neutralise_line
-from memory.retrieval.passages import Passage, build_passages, group_adjacent, load_neighbours
+from memory.retrieval.passages import Passage, build_passage, build_passages, group_adjacent, load_neighbours
 from memory.retrieval.types import Hit
 
 HEADING = (
@@ -88,12 +88,18 @@ def _sources(result: Hit) -> list[uuid.UUID]:
 
 
 def build_prompt_context(results: Sequence[Hit], *, max_tokens: int, first_number: int = 1) -> str:
-    """Return the framed, dated and attributed quotations of all passages, numbered from `first_number`; "" without hits.
+    """Return the quotations of all passages of these hits, numbered from `first_number`, as `quote_passages` does."""
+    return quote_passages(dict(enumerate(group_adjacent(results), start=first_number)), max_tokens=max_tokens)
+
+
+def quote_passages(numbered: Mapping[int, Sequence[Hit]], *, max_tokens: int) -> str:
+    """Return the framed, dated and attributed quotations of passages, by number with the hits of each; "" without any.
 
     Chunks are widened with adjacent chunks while `max_tokens` has room. The tags contain a random mark, which the
     authors of the quoted texts could not know.
     """
-    passages = build_passages(results, first_number=first_number)
+    passages = [build_passage(number, [hit.exchange for hit in hits]) for number, hits in numbered.items()]
+    results = [hit for hits in numbered.values() for hit in hits]
     if not passages:
         return ""
     remaining = max_tokens - _cost(passages)

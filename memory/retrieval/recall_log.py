@@ -143,6 +143,26 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
     return {turn_id: [_passage(parts) for parts in passages.values()] for turn_id, passages in found.items()}
 
 
+def logged_hits(turn_id: uuid.UUID, *, spaces: SpaceIds) -> dict[int, list[Hit]]:
+    """Return what was recalled for this turn and is still readable in `spaces`: the hits of each passage, by its number."""
+    return {
+        passage.number: [
+            Hit(
+                exchange,
+                passage.similarity,
+                passage.score,
+                passage.strategy,
+                passage.explanation,
+                is_below_gate=False,
+                later=passage.later_id,
+            )
+            for exchange in passage.exchanges
+        ]
+        for passage in recalled_for([turn_id], spaces=spaces).get(turn_id, [])
+        if passage.exchanges
+    }
+
+
 def _of_hit(number: int, result: Hit) -> RecalledPassage:
     return RecalledPassage(
         number=number,
