@@ -17,7 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import PermissionDeniedError
+from chat.errors import ConflictError, PermissionDeniedError
 from chat.mentions import unseen_in_thread
 from chat.models import Attachment, Instruction, SavedPrompt, Thread, ToolServer, Turn
 from chat.threads.reader_marks import with_marks
@@ -268,6 +268,14 @@ def can_receive(person_id: uuid.UUID, thread_id: uuid.UUID, api_token_id: uuid.U
     if api_token_id is not None:
         people = people.filter(Exists(_valid_tokens().filter(pk=api_token_id)))
     return people.filter(Exists(_thread_read_by(person_id, thread_id))).exists()
+
+
+def ensure_can_receive(author_id: uuid.UUID, thread: Thread, api_token_id: uuid.UUID | None = None) -> None:
+    """Raise ConflictError if an answer in this author's name would end at once, for lack of access."""
+    if not can_receive(author_id, thread.pk, api_token_id):
+        raise ConflictError(
+            _("Its author can no longer read this thread, or the API token is revoked. Fork the thread to ask again.")
+        )
 
 
 def turns_without_access(turn_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:

@@ -42,8 +42,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 # Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools,
-# "schemaless" to a response format; "schemaless-500" answers 500 to it.
-MODES = ("ok", "slow", "cut", "hang", "blind", "toolless", "schemaless", "schemaless-500", "wrong-dimension")
+# "schemaless" to a response format, "overfull" to results of tools; "schemaless-500" answers 500 to a response format.
+MODES = ("ok", "slow", "cut", "hang", "blind", "toolless", "overfull", "schemaless", "schemaless-500", "wrong-dimension")
 
 
 @dataclass
@@ -181,6 +181,8 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
             mode = "ok"
     if mode == "blind":
         mode = "error-400" if "image_url" in json.dumps(body) else "ok"
+    if mode == "overfull":
+        mode = "error-400" if any(message["role"] == "tool" for message in (body or {}).get("messages", [])) else "ok"
     if mode == "toolless":
         mode = "error-400" if (body or {}).get("tools") else "ok"
     if mode in ("schemaless", "schemaless-500"):

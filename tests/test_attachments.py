@@ -157,6 +157,19 @@ def test_an_image_is_sent_and_shown(alice, bob, endpoint):
     assert bob.get(f"/attachments/{attachment_id}").status_code == 404
 
 
+def test_an_answer_that_has_begun_is_not_repeated_without_its_images(alice, endpoint):
+    """What is rejected after the first text, such as a prompt that has grown too long, has another reason."""
+    search = ["search_memory", '{"query": "lighthouse"}']
+    endpoint.script(KEY, answer="I see a lighthouse.", calls=[[search]], mode="overfull")
+    attachment_id = add_image(alice)
+    data = {"message": "What is this?", "client_key": str(uuid.uuid4()), "attachment": attachment_id}
+    thread_id = alice.post("/", data).headers["location"].split("/")[-1]
+
+    page = wait_for(lambda: (p := alice.thread_page(thread_id)) and "turn__status--failed" in p and p, "the failure")
+    assert page.count("I see a lighthouse.") == 1
+    assert "does not support images" not in page
+
+
 def test_a_model_without_image_support_answers_without_it_and_the_turn_reports_it(alice, endpoint):
     endpoint.script(KEY, answer="I cannot see it.", mode="blind")
     attachment_id = add_image(alice)

@@ -49,6 +49,7 @@ def test_filters_limit_author_source_space_and_dates(crew, person):
     assert found(person, space=space.pk) == {"winter", "paint"}
     assert found(person, since="2026-04-01") == {"paint", "licence"}
     assert found(person, until="2026-03-02") == {"winter"}, "the last day is included"
+    assert found(person, until="9999-12-31") == found(person), "the last day that there is"
     assert found(person, who=person.pk, space=space.pk, until="2026-12-31") == {"winter"}
 
 

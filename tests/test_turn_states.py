@@ -16,8 +16,10 @@ from chat.realtime import frames
 from chat.rows.turns import TurnDetails, turn_row
 from chat.threads.reader_marks import ensure_marker, is_unread, with_marks
 from chat.turns import queue, stopping
+from memory.api import InvalidInputError
+from memory.models import Membership, Space
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, answer_job, group, image_of, thread, turn
+from tests.factories import PersonFactory, ago, answer_job, group, image_of, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 State = Turn.State
@@ -343,3 +345,55 @@ def test_a_turn_that_was_deleted_meanwhile_is_not_restarted(person):
     for restart in (services.retry_turn, services.resume_turn):
         with pytest.raises(ConflictError):
             restart(failed)
+
+
+@pytest.fixture
+def of_former_member(person):
+    """Return a turn whose author has left the group of this person's thread."""
+    author = PersonFactory()
+    crew = group("Crew", person, author)
+    one = turn(thread(person, space=crew), answer="Half", author=author, state=State.STOPPED)
+    Thread.objects.filter(id=one.thread_id).update(head=one)
+    Membership.objects.filter(person=author).delete()
+    return one
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda one, by: services.retry_turn(one, by=by),
+        lambda one, by: services.resume_turn(one, by=by),
+        lambda one, by: services.regenerate(one, person_id=by, client_key=key()),
+    ],
+)
+def test_an_answer_that_its_author_may_not_receive_is_not_begun(person, of_former_member, act):
+    """It would end at once, and what there is of the answer would be hidden or lost."""
+    with pytest.raises(ConflictError, match="can no longer read"):
+        act(of_former_member, person.id)
+
+    (one,) = of_former_member.thread.turns.all()
+    assert (one.state, one.answer, one.is_on_active_branch) == (State.STOPPED, "Half", True)
+
+
+def test_an_answer_on_another_branch_is_not_begun_again(person):
+    one = turn(thread(person), answer="Half", state=State.STOPPED)
+    Thread.objects.filter(id=one.thread_id).update(head=one)
+    services.regenerate(one, person_id=person.id, client_key=key())
+    Turn.objects.exclude(id=one.id).update(state=State.COMPLETE)
+
+    for act in (services.retry_turn, services.resume_turn):
+        with pytest.raises(ConflictError, match="Another version"):
+            act(one)
+
+
+def test_nothing_is_answered_in_an_archived_project(person):
+    project = group("Boat", person)
+    one = turn(thread(person, space=project), answer="Half", state=State.STOPPED)
+    Thread.objects.filter(id=one.thread_id).update(head=one)
+    Space.objects.filter(id=project.id).update(kind=Space.Kind.PROJECT, archived_at=ago())
+
+    with pytest.raises(InvalidInputError):
+        services.resume_turn(one)
+    page = signed_in(person)
+    refused = page.post(f"/t/{one.thread_id}/turns/{one.id}/edit", {"message": "A long text", "client_key": str(key())})
+    assert (refused.status_code, "A long text" in refused.content.decode()) == (422, True)

@@ -247,7 +247,7 @@ async def _receive_with_images(stream: AnswerStream, endpoint: ModelEndpoint, pr
         await receive_answer(stream, endpoint, prepared, messages)
     except ModelError as error:
         # Endpoints do not report in advance whether a model accepts images.
-        if error.code != "rejected" or not client.has_images(messages):
+        if error.code != "rejected" or stream.has_received or not client.has_images(messages):
             raise
         stream.images_dropped = True
         await receive_answer(stream, endpoint, prepared, client.without_images(messages))

@@ -159,7 +159,9 @@ class SearchFilters(forms.Form):
             conditions["source"] = {"$in": SOURCES_OF_TYPES[fields["type"]]}
         if fields["thread"]:
             conditions["thread"] = fields["thread"]
-        days = {"$gte": fields["since"], "$lt": fields["until"] and fields["until"] + timedelta(days=1)}
+        until = fields["until"]
+        after = until + timedelta(days=1) if until and until < date.max else None
+        days = {"$gte": fields["since"], "$lt": after}
         if times := {operator: _midnight(day) for operator, day in days.items() if day}:
             conditions["said"] = times
         return all_of(

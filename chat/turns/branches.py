@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from chat import access
 from chat.errors import ConflictError
 from chat.llm.choices import ensure_may_receive
 from chat.models import Thread, Turn
@@ -107,6 +108,8 @@ def _add_sibling(
     if place.existing_id is not None:
         return BranchSwitch(PostedTurn(thread.turns.get(id=place.existing_id), is_new=False))
     ensure_idle(thread)
+    if author_id != person_id:
+        access.ensure_can_receive(author_id, thread)
     ensure_free_answer(author_id)
     token_id = origin.api_token_id if origin else None
     ensure_within_limits(author, space=thread.space, api_token_id=token_id, by=person_id)

@@ -10,6 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat import access
 from chat.errors import ConflictError
 from chat.llm.choices import ensure_may_receive
 from chat.models import Turn
@@ -18,6 +19,7 @@ from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
 from chat.turns.answer_limit import ensure_free_answer
 from chat.usage.counting import count_before_deletion
 from chat.usage.limits import ensure_within_limits
+from memory import api as memory
 
 
 def retry_turn(turn: Turn, *, by: uuid.UUID | None = None) -> Turn:
@@ -57,8 +59,8 @@ def restart(
 ) -> Turn:
     """Start another attempt at a turn that `is_allowed`, with these changes of its columns.
 
-    Raises ConflictError, DataPolicyError and UsageLimitError. `by` is who acts; None: the author. `is_continued`: an
-    answer goes on that has not ended for its author, which no limit of usage cuts off.
+    Raises ConflictError, DataPolicyError, UsageLimitError, and InvalidInputError in an archived project. `by` is who acts;
+    None: the author. `is_continued`: an answer goes on that has not ended for its author, which no limit of usage cuts off.
     """
     author = lock_person(turn.author_id)
     thread = lock_thread(turn.thread_id)
@@ -67,6 +69,10 @@ def restart(
     current = thread.turns.filter(id=turn.id).first()
     if current is None or not is_allowed(current):
         raise ConflictError(_("This answer is already complete or in progress."))
+    if not current.is_on_active_branch:
+        raise ConflictError(_("Another version of this message is shown. Switch to this one first."))
+    access.ensure_can_receive(current.author_id, thread, current.api_token_id)
+    memory.ensure_open(thread.space)
     if current.uncounted_usage is not None:
         count_before_deletion(thread.turns.filter(id=turn.id))
     if not is_continued:

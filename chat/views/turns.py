@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, services
 from chat.answers import runner
-from chat.errors import ConflictError, InvalidMessageError, UsageLimitError
+from chat.errors import ConflictError, UsageLimitError
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
@@ -26,6 +26,7 @@ from chat.views.form_parsing import parse_client_key
 from memory import api as memory
 from memory.api import (
     EmbeddingJob,
+    InvalidInputError,
     PageRequest,
     RateLimitedError,
     clean_text,
@@ -76,7 +77,7 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
         switched = services.edit_message(
             turn, person_id=request.user.pk, message=text, client_key=parse_client_key(request), is_typed=True
         )
-    except (InvalidMessageError, ConflictError, RateLimitedError, UsageLimitError) as error:
+    except (InvalidInputError, ConflictError, RateLimitedError, UsageLimitError) as error:
         return render(request, "chat/edit.html", context | {"text": text, "error": str(error)}, status=422)
     return _publish_switch(request, switched)
 
