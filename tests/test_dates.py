@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from datetime import UTC, date, datetime
 
 import pytest
 
-from memory.retrieval.dates import day_called, parse_date_range
+from memory.retrieval import date_words
+from memory.retrieval.date_words import key_of
+from memory.retrieval.dates import day_called, parse_date_range, split_dates
+from memory.retrieval.periods import named_period
 
 NOW = datetime(2026, 9, 16, 12, tzinfo=UTC)  # a Wednesday
 
@@ -75,3 +80,35 @@ def test_today_and_yesterday_are_days_where_a_day_is_asked_for():
     assert {day_called(word, today) for word in TODAY.split(", ")} == {today}
     assert {day_called(word.upper(), today) for word in YESTERDAY.split(", ")} == {date(2026, 9, 15)}
     assert [day_called(word, today) for word in ("march", "todays", "since yesterday", "")] == [None] * 4
+
+
+def test_every_letter_that_a_pattern_takes_for_another_one_is_found_in_the_tables():
+    tables = (date_words.MONTHS, date_words.COUNTS, date_words.DAYS, date_words.WEEKDAYS)
+    letters = {letter for table in tables for word in table for letter in word if letter.isalpha()}
+    others = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    pattern = re.compile(f"[{''.join(letters)}]", re.IGNORECASE)
+    taken = [other for other in others if pattern.fullmatch(other)]
+
+    assert {"İ", "ı", "ſ", "K"} <= set(taken)
+    assert [other for other in taken if key_of(other) not in letters] == []
+
+
+@pytest.mark.parametrize("text", ["5 APRİL 2024", "3. Auguſt 2024", "2 DİAS atrás", "FRİDAY", "1" * 5000 + " days ago"])
+def test_unusual_letters_and_numbers_are_read_or_ignored(text):
+    parse_date_range(text, NOW)
+    named_period(text, NOW)
+
+
+def test_all_dates_are_cut_out_of_a_text():
+    dates, rest = split_dates("On 2026-04-03 and on 5 April 2026 we met, and in May.", NOW)
+
+    assert [found.start.date() for found in dates] == [date(2026, 4, 3), date(2026, 4, 5), date(2026, 5, 1)]
+    assert rest == "On   and on   we met, and in  "
+
+
+@pytest.mark.parametrize("text", ["January" + " " * 100_000 + "x", "Jan 12 10:00:03 gate opened\n" * 4_000])
+def test_long_messages_are_read_in_linear_time(text):
+    """Each would take minutes otherwise, and stop all other answers meanwhile."""
+    assert parse_date_range(text, NOW).start.month == 1
+    assert named_period(text, NOW).start.month == 1
+    assert len(split_dates(text, NOW)[0]) in (1, 4_000)

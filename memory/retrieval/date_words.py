@@ -11,6 +11,14 @@ def alternatives(words: Iterable[str]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
 
+def key_of(word: str) -> str:
+    """Return how the tables write a word that a pattern without regard to case has matched.
+
+    Such a pattern takes "İ", "ı" and "ſ" for "i" and "s", which `lower` does not convert.
+    """
+    return word.replace("İ", "I").upper().lower()
+
+
 # English, German, French, Spanish, Italian, Portuguese, Dutch, Polish and Russian, in the forms used in dates.
 MONTHS = {
     name: number

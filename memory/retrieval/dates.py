@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -28,12 +27,14 @@ from memory.retrieval.date_words import (
     WIDE_YESTERDAY,
     YESTERDAY,
     alternatives,
+    key_of,
 )
 
 # More than this many units ago, nothing was stored, and dates end at the year 1.
 _MAX_COUNT = 100
 _NAME = rf"(?P<month>{alternatives(MONTHS)})\b\.?"
-_YEAR = r"(?:,?\s*(?:of|de|del|di)?\s*(?P<year>(?:19|20)\d\d))?"
+# Possessive, since several runs of spaces that can share theirs take quadratic time.
+_YEAR = r"(?:,?\s*+(?:(?:of|de|del|di)\b\s*+)?(?P<year>(?:19|20)\d\d))?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?"
 _ISO = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
 _DOTTED = re.compile(r"\b(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.(?P<year>(?:19|20)\d\d)?")
@@ -44,7 +45,7 @@ _ONLY_YEAR = re.compile(
     r"\b(?:in|of|during|since|im|jahr|jahre|seit|en|depuis|desde)\s+(?P<year>20\d\d)\b", re.IGNORECASE
 )
 _AGO = re.compile(
-    rf"\b(?P<before>(?:{AGO_BEFORE})\s+)?(?:(?P<count>\d+|{alternatives(COUNTS)})(?:\s+of)?\s+)?"
+    rf"\b(?P<before>(?:{AGO_BEFORE})\s+)?(?:(?P<count>\d{{1,4}}|{alternatives(COUNTS)})(?:\s+of)?\s+)?"
     rf"(?P<unit>{alternatives(DAYS)})(?P<after>\s+(?:{AGO_AFTER}))?\b",
     re.IGNORECASE,
 )
@@ -53,6 +54,8 @@ _LAST = re.compile(
     re.IGNORECASE,
 )
 _LAST_MONTH = re.compile(rf"\b(?P<last>{LAST_BEFORE})\s+{_NAME}", re.IGNORECASE)
+# Dates, the most specific first.
+_NAMED = (_ISO, _DOTTED, WIDE_DATE, _DAY_MONTH, _MONTH_DAY, _LAST_MONTH, _MONTH)
 _TODAY = re.compile(rf"\b(?:{TODAY})\b", re.IGNORECASE)
 _YESTERDAY = re.compile(rf"\b(?:{YESTERDAY})\b", re.IGNORECASE)
 
@@ -67,8 +70,8 @@ class DateRange:
 
 def parse_date_range(text: str, now: datetime) -> DateRange | None:
     """Return the first date range named in `text`, or None; a month without a year is the latest that has begun."""
-    for found, _words in _named_dates(text, now):
-        return found
+    if named := first_named_date(text, now):
+        return named
     if in_year := _ONLY_YEAR.search(text):
         year = int(in_year["year"])
         return DateRange(datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
@@ -90,20 +93,21 @@ def day_called(word: str, today: date) -> date | None:
 def split_dates(text: str, now: datetime) -> tuple[list[DateRange], str]:
     """Return all days and months that the text names, and the text without them."""
     found = []
-    while named := next(_named_dates(text, now), None):
-        date, words = named
-        found.append(date)
-        text = text.replace(words, " ", 1)
+    for pattern in _NAMED:
+        rest, end = [], 0
+        for match in pattern.finditer(text):
+            if date := _from_parts(match, now):
+                found.append(date)
+                rest.append(text[end : match.start()])
+                end = match.end()
+        text = " ".join([*rest, text[end:]])
     return found, text
 
 
-def _named_dates(text: str, now: datetime) -> Iterator[tuple[DateRange, str]]:
-    """Yield the dates that the text names, most specific first, each with its words."""
-    for pattern in (_ISO, _DOTTED, WIDE_DATE, _DAY_MONTH, _MONTH_DAY, _LAST_MONTH, _MONTH):
-        for match in pattern.finditer(text):
-            found = _from_parts(match, now)
-            if found:
-                yield found, match.group()
+def first_named_date(text: str, now: datetime) -> DateRange | None:
+    """Return the most specific day or month that the text names, and of those the first; None if it names none."""
+    dates = (_from_parts(match, now) for pattern in _NAMED for match in pattern.finditer(text))
+    return next((date for date in dates if date), None)
 
 
 def boost_date_range(candidates: list[Candidate], period: DateRange | None, *, weight: float = 1.0) -> None:
@@ -125,7 +129,7 @@ def _affinity(timestamp: datetime, period: DateRange) -> float:
 
 def _from_parts(match: re.Match[str], now: datetime) -> DateRange | None:
     parts = match.groupdict()
-    name = parts["month"].lower()
+    name = key_of(parts["month"])
     month = int(name) if name.isdigit() else MONTHS.get(name) or WIDE_NUMBERS[name]
     if name in AMBIGUOUS and not (
         parts.get("day") or parts.get("year") or parts.get("last") or (name == "may" and match["month"] == "May")
@@ -150,14 +154,14 @@ def relative_period(text: str, now: datetime) -> DateRange | None:
     if _YESTERDAY.search(text) or WIDE_YESTERDAY.search(text):
         return DateRange(now - timedelta(days=2), now)
     for match in _AGO.finditer(text):
-        count = (match["count"] or "").lower()
+        count = key_of(match["count"] or "")
         if match["after"] or (match["before"] and count):
-            return _ago(COUNTS.get(count) or int(count or 1), DAYS[match["unit"].lower()], now)
+            return _ago(COUNTS.get(count) or int(count or 1), DAYS[key_of(match["unit"])], now)
     if wide := WIDE_AGO.search(text):
         count = wide["count"]
         return _ago(WIDE_NUMBERS.get(count) or int(count), WIDE_DAYS[wide["unit"]], now)
     if last := _LAST.search(text):
-        return _last(DAYS[(last["unit"] or last["unit2"]).lower()], now)
+        return _last(DAYS[key_of(last["unit"] or last["unit2"])], now)
     if last := WIDE_LAST.search(text):
         return _last(WIDE_DAYS[last["unit"] or last["unit2"]], now)
     return None

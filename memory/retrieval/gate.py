@@ -41,8 +41,7 @@ _NAME_WEIGHT_IN_GERMAN = 0.22
 # A query of at most this many words has no form of a question or task by which to tell what it wants. So a rare word that
 # an exchange contains counts as a name.
 _MAX_KEYWORDS = 5
-# A capitalised word at the start of a sentence need not be a name.
-_SENTENCE_START = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
+_WORD, _SENTENCE_END = re.compile(r"[^\W_]+"), re.compile(r"[.!?…:\n]")
 # A candidate without a shared term that counts is dropped if its similarity is unknown, or less than this share of the way
 # from unrelated to relevant.
 _MIN_SIMILARITY_SHARE = 0.65
@@ -149,7 +148,7 @@ def _name_evidence(pool: CandidatePool) -> float:
     Otherwise the weight would reveal that it occurs there.
     """
     query_terms = pool.lexical_query.terms
-    sentence_starts = frozenset(_SENTENCE_START.findall(pool.query.text))
+    sentence_starts = _sentence_starts(pool.query.text)
     is_name = np.array([_is_name(query_term.word, sentence_starts) for query_term in query_terms], dtype=bool)
     if not query_terms or not pool.candidates:
         return 0.0
@@ -165,6 +164,16 @@ def _name_evidence(pool: CandidatePool) -> float:
     factor = _NAME_WEIGHT_IN_GERMAN if detect_language(pool.query.text) == "german" else _NAME_WEIGHT
     named = factor * float(2 * (contains @ name_weights).max() - name_weights.sum()) / float(weights.sum())
     return max(named, rare) if rare else named
+
+
+def _sentence_starts(text: str) -> frozenset[str]:
+    """Return the first word of each sentence, whose capital need not make it a name."""
+    starts, end = set(), None
+    for word in _WORD.finditer(text):
+        if end is None or _SENTENCE_END.search(text, end, word.start()):
+            starts.add(word.group())
+        end = word.end()
+    return frozenset(starts)
 
 
 def _is_name(word: str, sentence_starts: frozenset[str]) -> bool:

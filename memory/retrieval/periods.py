@@ -30,8 +30,9 @@ from memory.retrieval.date_words import (
     WIDE_YESTERDAY,
     YESTERDAY,
     alternatives,
+    key_of,
 )
-from memory.retrieval.dates import DateRange, day_called, split_dates
+from memory.retrieval.dates import DateRange, day_called, first_named_date
 
 _DAY_WORD = re.compile(rf"\b(?:{TODAY}|{YESTERDAY})\b|{WIDE_TODAY.pattern}|{WIDE_YESTERDAY.pattern}", re.IGNORECASE)
 _UNIT = alternatives(DAYS)
@@ -70,24 +71,24 @@ def _days(text: str, now: datetime) -> tuple[datetime, datetime] | None:
         start = midnight if day == midnight.date() else midnight - timedelta(days=1)
         return start, start + timedelta(days=1)
     if found := _COUNTED.search(text):
-        count = (found["count"] or found["count2"]).lower()
-        return _back(COUNTS.get(count) or int(count), DAYS[(found["unit"] or found["unit2"]).lower()], midnight), now
+        count = key_of(found["count"] or found["count2"])
+        return _back(COUNTS.get(count) or int(count), DAYS[key_of(found["unit"] or found["unit2"])], midnight), now
     if found := WIDE_IN_THE_LAST.search(text):
         return _back(WIDE_NUMBERS.get(found["count"]) or int(found["count"]), WIDE_DAYS[found["unit"]], midnight), now
     if found := _THIS.search(text):
-        return _unit_start(DAYS[found["unit"].lower()], midnight), now
+        return _unit_start(DAYS[key_of(found["unit"])], midnight), now
     if found := WIDE_THIS.search(text):
         return _unit_start(WIDE_DAYS[found["unit"]], midnight), now
     if found := _LAST.search(text) or WIDE_LAST.search(text):
-        unit = (found["unit"] or found["unit2"]).lower()
+        unit = key_of(found["unit"] or found["unit2"])
         days = DAYS.get(unit) or WIDE_DAYS[unit]
         end = _unit_start(days, midnight)
         return _unit_start(days, end - timedelta(days=1)), end
     if (weekday := _weekday(text)) is not None:
         start = midnight - timedelta(days=(midnight.weekday() - weekday) % 7)
         return start, start + timedelta(days=1)
-    named, _rest = split_dates(text, now)
-    return (named[0].start, named[0].end) if named else None
+    named = first_named_date(text, now)
+    return (named.start, named.end) if named else None
 
 
 def _back(count: int, days: int, midnight: datetime) -> datetime:
@@ -107,4 +108,4 @@ def _weekday(text: str) -> int | None:
     """Return the day of the week that the text names, 0 for Monday."""
     if found := WIDE_WEEKDAY.search(text):
         return WIDE_WEEKDAYS[found["day"] or found["day_ja"]]
-    return WEEKDAYS[found["day"].lower()] if (found := _WEEKDAY.search(text)) else None
+    return WEEKDAYS[key_of(found["day"])] if (found := _WEEKDAY.search(text)) else None
