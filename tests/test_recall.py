@@ -12,6 +12,7 @@ from memory.errors import InvalidInputError
 from memory.index import store
 from memory.models import EmbeddingJob, Exchange, Job, RecallLogEntry
 from memory.retrieval import STRATEGIES
+from memory.retrieval import recall as recall_module
 from memory.retrieval.prompt_context import build_prompt_context
 from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, group
@@ -296,3 +297,13 @@ def test_an_index_without_its_files_is_rebuilt(memory, person):
     memory.index_pending()
 
     assert [r.similarity for r in memory.search("boiler", spaces=readable).results] == pytest.approx(before)
+
+
+def test_a_strategy_that_fails_prevents_no_answer(memory, person, monkeypatch):
+    def fail(*arguments):
+        raise KeyError("İ")
+
+    monkeypatch.setattr(recall_module, "rank_query", fail)
+    found = memory.recall(["When does the ferry leave?"], spaces=access.readable_space_ids(person.id))
+
+    assert (found.results, found.note) == ((), "failed")

@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import zip_longest
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from memory.errors import InvalidInputError
 from memory.exchanges import feedback, supersessions
@@ -93,8 +94,8 @@ def recall(
 
     The other arguments are those of `RecallOptions`. Hits pass the gate, number at most `context_results` and fit into
     `context_max_tokens`. If the index or the embedding model does not answer, only terms are searched and `note` is
-    LEXICAL_ONLY; if the model may not receive the messages, it is NOT_EMBEDDED. An unusable strategy or reranker gives no
-    hits and FAILED.
+    LEXICAL_ONLY; if the model may not receive the messages, it is NOT_EMBEDDED. A strategy or reranker that is unusable
+    or fails gives no hits and FAILED.
     """
     options = RecallOptions(
         spaces=spaces,
@@ -117,6 +118,12 @@ def recall(
         found = tuple(iter_recall(messages, options, outcome))
     except InvalidInputError as error:
         log.warning("nothing could be recalled: %s", error)
+        return SearchResults(note=FAILED)
+    except DatabaseError:
+        raise
+    except Exception:
+        # Any error, such as one of an installed strategy: an answer does not depend on what is recalled for it.
+        log.exception("nothing could be recalled")
         return SearchResults(note=FAILED)
     return SearchResults(
         _in_order(found, outcome.subject_order, options),
