@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from memory import jobs
 from memory.documents import chunks as chunk_writing
-from memory.documents import deletion, publishing
+from memory.documents import deletion, extraction_runs, publishing
 from memory.documents.queries import document_statuses, list_chunks, list_versions, readable_document
 from memory.embeddings import local
 from memory.errors import EmbeddingError, InvalidInputError
@@ -498,6 +498,39 @@ def test_metadata_of_a_repeated_upload_updates_existing_chunks(memory, person):
         len(memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "south"})).results)
         == uploaded.live_version.total_chunks
     )
+
+
+def test_metadata_that_is_set_while_a_file_is_read_reaches_every_chunk(memory, person, monkeypatch):
+    write_chunks = extraction_runs.write_chunks
+
+    def set_before(version, extracted, **options):
+        memory.set_document_metadata(Document.objects.get(pk=version.document_id), {"zone": "south"})
+        write_chunks(version, extracted, **options)
+
+    monkeypatch.setattr(extraction_runs, "write_chunks", set_before)
+    uploaded = document(person, "notes.txt", BUOYS, metadata={"zone": "north"})
+
+    zones = [chunk.exchange.metadata["zone"] for chunk in uploaded.live_version.chunks.select_related("exchange")]
+    assert set(zones) == {"south"}
+    assert len(zones) > 1
+
+
+def test_chunks_that_are_used_again_have_the_place_of_the_new_version(memory, person):
+    from memory.filters import parse_filter
+
+    text = "\n\n".join(f"Sentence {n} about the ferry to Skagen. " * 12 for n in range(4))
+    before = document(person, "notes.md", f"# Alpha\n\n{text}").live_version
+    kept = set(before.chunks.values_list("exchange_id", flat=True))
+    after = document(person, "notes.md", f"# Gamma\n\n{text}").live_version
+    process_documents()
+
+    assert kept & set(after.chunks.values_list("exchange_id", flat=True))
+    places = [chunk.exchange.metadata["place"] for chunk in after.chunks.select_related("exchange")]
+    assert places == ["Gamma"] * after.total_chunks
+    readable = access.readable_space_ids(person.id)
+    hits = memory.search("ferry", spaces=readable, filters=parse_filter({"place": "Gamma"})).results
+    assert len(hits) == after.total_chunks
+    assert all(hit.similarity is not None for hit in hits)
 
 
 def test_a_single_chunk_can_be_forgotten_and_the_page_shows_it(memory, person):

@@ -120,13 +120,13 @@ def _write(
     """Write these chunks. Slow work is done before the transaction, which would block running answers."""
     digests = [content_hash(extracted.text[span.start : span.end], "", "") for _, span, _ in spans]
     reused = [reusable[digest].popleft() if reusable.get(digest) else None for digest in digests]
-    labels = [location_label(extracted.marks, span.start, span.end, translate=gettext) for _, span, _ in spans]
+    labels = [location_label(extracted.marks, span.start, span.end, translate=gettext)[:300] for _, span, _ in spans]
+    pages = [_page(extracted.marks, span.start) for _, span, _ in spans]
 
     def build(i: int) -> Exchange:
         index, span, _ = spans[i]
-        page = _page(extracted.marks, span.start)
         text = extracted.text[span.start : span.end]
-        return _build_exchange(version, text, digests[i], index, total, page=page, location=labels[i])
+        return _build_exchange(version, text, digests[i], index, total, page=pages[i], location=labels[i])
 
     new = {i: build(i) for i, exchange_id in enumerate(reused) if exchange_id is None}
     entries = build_entries(new.values())
@@ -143,7 +143,8 @@ def _write(
                 start=span.start,
                 end=span.end,
                 separator=separator,
-                location=labels[i][:300],
+                location=labels[i],
+                page=pages[i],
             )
             for i, (index, span, separator) in enumerate(spans)
         )

@@ -16,6 +16,7 @@ from django.utils import timezone
 from memory import jobs, signals
 from memory.events import record_events
 from memory.exchanges.forgetting import forget
+from memory.knowledge.sources import follow_sources, statements_supported_by
 from memory.models import Chunk, Document, DocumentVersion, Event, Exchange, HiddenPassage
 from memory.models.documents import FOLDER
 from memory.utils import stored_files
@@ -153,7 +154,10 @@ def _removable_versions() -> QuerySet[DocumentVersion]:
 
 
 def _hide(chunks: QuerySet[Chunk]) -> None:
-    Exchange.objects.filter(pk__in=chunks.values("exchange")).update(is_inactive=True)
+    """Hide the chunks, and statements that have no other source."""
+    hidden = Exchange.objects.filter(pk__in=chunks.values("exchange"))
+    hidden.update(is_inactive=True)
+    follow_sources(statements_supported_by(hidden))
 
 
 def _extract_again(versions: QuerySet[DocumentVersion]) -> None:

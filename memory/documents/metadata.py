@@ -53,6 +53,24 @@ def set_document_metadata(document: Document, metadata: Metadata) -> None:
     document.metadata = checked
 
 
+def update_chunk_metadata(version: DocumentVersion) -> None:
+    """Give the chunks of a version the metadata that its document has now, and their pages and places in this version.
+
+    Metadata can be set while the file is read, and a chunk that is used again can have moved to another page.
+    """
+    rows = version.chunks.select_related("exchange").only("page", "location", "exchange__metadata")
+    for batch in iterate_by_pk(rows, _BATCH_SIZE):
+        outdated = []
+        for row in batch:
+            metadata = metadata_of_chunk(version, page=row.page, location=row.location)
+            if row.exchange.metadata != metadata:
+                row.exchange.metadata = metadata
+                outdated.append(row.exchange)
+        if outdated:
+            _save_chunk_metadata(outdated)
+            jobs.wake_worker_on_commit("index_pending")
+
+
 def metadata_of_chunk(version: DocumentVersion, *, page: int | None, location: str) -> Checked:
     """Return the metadata of a chunk: that of the document, the document id, and the location of the chunk."""
     own: Checked = {DOCUMENT: str(version.document_id)}
@@ -67,6 +85,10 @@ def _set_chunk_metadata(chunks: list[Exchange], metadata: Mapping[str, object]) 
     for chunk in chunks:
         own = {key: chunk.metadata[key] for key in OWN_KEYS if key in chunk.metadata}
         chunk.metadata = {**metadata, **own}
+    _save_chunk_metadata(chunks)
+
+
+def _save_chunk_metadata(chunks: list[Exchange]) -> None:
     Exchange.objects.bulk_update(chunks, ["metadata"])
     save_metadata_values(chunks)
     # Chroma only adds fields to an existing vector, so changed metadata needs new vectors.

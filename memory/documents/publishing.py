@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory import jobs
+from memory.documents.metadata import update_chunk_metadata
 from memory.events import record_events
 from memory.index import generations
 from memory.knowledge.sources import follow_sources, statements_supported_by
@@ -64,6 +65,8 @@ def _publish(version: DocumentVersion) -> bool:
         follow_sources(statements_supported_by(hidden))
         DocumentVersion.objects.filter(pk=old.pk).update(stage=Stage.REPLACED)
     _link_chunks_in_order(version)
+    version.document = document
+    update_chunk_metadata(version)
     now = timezone.now()
     DocumentVersion.objects.filter(pk=version.pk).update(stage=Stage.READY, ready_at=now, error="")
     Document.objects.filter(pk=document.pk).update(live_version=version)

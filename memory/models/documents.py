@@ -113,6 +113,7 @@ class Chunk(models.Model):
     end = models.PositiveIntegerField()
     separator = models.CharField(max_length=2, blank=True, help_text="white space before it, at most two characters")
     location = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading")
+    page = models.PositiveIntegerField(null=True, help_text="number of the page, if the file has pages")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["version", "index"], name="one_chunk_at_a_place")]
