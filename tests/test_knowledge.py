@@ -19,7 +19,7 @@ from memory.knowledge.statements import NewStatement, NewSupport, add_statements
 from memory.knowledge.unread import is_due, unread_exchanges
 from memory.models import Exchange, Space, Statement, StatementConflict, Support
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, exchange, group, statement
+from tests.factories import PersonFactory, ago, document, exchange, group, statement
 
 pytestmark = pytest.mark.django_db
 
@@ -144,6 +144,34 @@ def test_extraction_twice_adds_nothing(memory, person):
 
     again = NewStatement(text=RETRIES, kind="fact", topic="Uplink", supports=[support])
     assert add_statements(source.space, [again], read=[support]) == []
+
+
+def test_a_statement_can_be_so_again_after_it_was_superseded(memory, person):
+    first, other = said(person, "28 retries.", timestamp=ago(days=9)), said(person, "Now 40.", timestamp=ago(days=5))
+    superseded, current = statement(first), statement(other, text="A buoy makes at most 40 retries a day.")
+    decisions.supersede(superseded, by_statement=current, by=None)
+    before, after = said(person, "28.", timestamp=ago(days=7)), said(person, "28 again.", timestamp=ago(days=1))
+
+    def add(source: Exchange) -> list[Statement]:
+        support = NewSupport(source.pk, source.user_message, source.version)
+        return add_statements(
+            source.space, [NewStatement(text=RETRIES, kind="fact", topic="Uplink", supports=[support])], read=[support]
+        )
+
+    assert add(before) == [], "what was said before it was superseded"
+    (again,) = add(after)
+    assert again.state == State.CURRENT
+    assert add(after) == [], "it is current"
+
+
+def test_a_statement_is_hidden_with_the_document_that_it_was_read_from(memory, person):
+    uploaded = document(person, "retries.txt", "From now on 28 retries. " * 9, space=access.team_space())
+    statement(uploaded.live_version.chunks.first().exchange)
+    assert seen_by(person) == [RETRIES]
+
+    memory.forget_documents([uploaded.pk], by=person.id)
+
+    assert seen_by(person) == []
 
 
 def test_a_rejected_statement_is_gone_and_does_not_come_back(memory, person):

@@ -322,6 +322,16 @@ def test_a_reply_of_another_form_is_unusable(text):
         parse_reply(text)
 
 
+@pytest.mark.parametrize("text", ["{}", "```json\n{}\n```", "  ```\n{}```\n"])
+def test_a_reply_in_a_code_fence_is_read(text):
+    assert parse_reply(text.format('{"statements": []}')).statements == []
+
+
+def test_a_reply_that_ends_in_a_loop_of_line_breaks_is_unusable_at_once():
+    with pytest.raises(UnusableReplyError):
+        parse_reply("```json\n" + "\n" * 40_000 + "{")
+
+
 def test_an_unusable_reply_is_repaired_once_or_leaves_everything_unread(memory, person):
     said(person, SAID)
 

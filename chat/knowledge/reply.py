@@ -16,7 +16,6 @@ from chat.knowledge.prompt import Source, letter_of
 from memory import api as memory
 from memory.api import MAX_STATEMENT_LENGTH, NewStatement, NewSupport, SourceText, Space, Statement
 
-_FENCE = re.compile(r"\A\s*```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _MAX_STATEMENTS = 40
 _MAX_QUOTE, _MIN_QUOTE = 500, 3
 # A topic comes back in later requests, so it has no room for sentences.
@@ -86,15 +85,23 @@ def parse_reply(text: str) -> Reply:
 
     Raises UnusableReplyError if it is no such JSON, or if no item has the right form.
     """
-    fenced = _FENCE.match(text)
     try:
-        form = _Form.model_validate(json.loads(fenced[1] if fenced else text))
+        form = _Form.model_validate(json.loads(_without_fence(text.strip())))
     except (ValueError, RecursionError) as error:
         raise UnusableReplyError from error
     reply = Reply(_valid(form.statements, Draft), _valid(form.repeated, Repetition))
     if (form.statements or form.repeated) and not (reply.statements or reply.repeated):
         raise UnusableReplyError
     return reply
+
+
+def _without_fence(text: str) -> str:
+    """Return the text between the lines of a code fence, or the text itself without one.
+
+    A regular expression would take cubic time for a reply that ends in a loop of line breaks.
+    """
+    first, _break, rest = text.partition("\n")
+    return rest.removesuffix("```") if first.startswith("```") and text.endswith("```") else text
 
 
 def check_reply(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -49,14 +50,20 @@ def add_statements(space: Space, items: Sequence[NewStatement], *, read: Iterabl
     """Store the statements, and mark the exchanges in `read` as extracted; return the statements.
 
     A statement of which a source was changed, moved, hidden or forgotten since it was read is left out, and so is a text
-    that the space has already, also as rejected. Raises VectorStoreDisabledError.
+    that the space has already, also as rejected, unless things are again as they were: then it was superseded before the
+    last of its sources was said. Raises VectorStoreDisabledError.
     """
     read = list(read)
     used = {support.exchange_id for item in items for support in item.supports}
     wanted = used | {source.exchange_id for source in read}
     sources = _lock_sources(space, wanted)
     known = _known_texts(space, [item.text for item in items])
-    accepted = [item for item in items if item.text not in known and _are_unchanged(item.supports, sources)]
+    accepted = [
+        item
+        for item in items
+        if _are_unchanged(item.supports, sources)
+        and (item.text not in known or _is_so_again(known[item.text], item.supports, sources))
+    ]
     stored = _store(space, accepted, sources)
     _mark_as_read(read, sources)
     return stored
@@ -146,9 +153,22 @@ def _are_unchanged(supports: Iterable[NewSupport], sources: dict[uuid.UUID, Exch
     return all(source is not None and source.version == support.version for support, source in found)
 
 
-def _known_texts(space: Space, texts: Iterable[str]) -> set[str]:
-    rows = Exchange.objects.filter(space=space, source=Exchange.Source.KNOWLEDGE, forgotten_at=None)
-    return set(rows.filter(user_message__in=list(texts)).values_list("user_message", flat=True))
+def _known_texts(space: Space, texts: Iterable[str]) -> dict[str, list[Statement]]:
+    """Return the statements of the space with one of these texts, by text."""
+    rows = Statement.objects.filter(exchange__space=space, exchange__forgotten_at=None)
+    known: dict[str, list[Statement]] = defaultdict(list)
+    for row in rows.filter(exchange__user_message__in=list(texts)).select_related("exchange", "superseded_by"):
+        known[row.exchange.user_message].append(row)
+    return known
+
+
+def _is_so_again(
+    known: Iterable[Statement], supports: Iterable[NewSupport], sources: dict[uuid.UUID, Exchange]
+) -> bool:
+    """Return whether the known statements were all superseded, by what was said before one of these sources."""
+    said_at = max(sources[support.exchange_id].timestamp for support in supports)
+    later = [row.superseded_by for row in known]
+    return all(row is not None and row.last_said_at < said_at for row in later)
 
 
 def _store(space: Space, items: Sequence[NewStatement], sources: dict[uuid.UUID, Exchange]) -> list[Statement]:
