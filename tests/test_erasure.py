@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
+from memory.index.purge import vacuum_database
 from tests.server import ROOT, SERVE, Cato, running, start, start_chroma, wait_for
 from tests.topology import TOPOLOGY, free_port, only_long
 
@@ -315,3 +318,21 @@ def test_a_restarted_supervisor_purges_what_a_killed_one_did_not(filled):
     wait_for(lambda: not (files / "vectordb.clean").exists(), "the files to be cleaned", seconds=60)
     assert traces(files, secrets["vectors"]) == set()
     assert os.path.isdir(files / "vectordb")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite rewrites its only file")
+def test_every_table_of_postgresql_is_written_anew():
+    """Texts that were deleted stand in its files until then, also those of quotations, names and turns."""
+    tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
+
+    def files() -> dict[str, int]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT relname, relfilenode FROM pg_class WHERE relname = ANY(%s)", [list(tables)])
+            return dict(cursor.fetchall())
+
+    before = files()
+    vacuum_database()
+
+    assert before.keys() == tables
+    assert [table for table, file in files().items() if before[table] == file] == []

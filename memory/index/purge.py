@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F, Q
@@ -42,19 +43,6 @@ _PAGE = 500
 # Seconds. A search that has already read the old collection's name can still query it for this time.
 _READER_GRACE = 0.5
 _MAX_CHECKPOINTS = 20
-_TABLES = (
-    "memory_exchange",
-    "memory_hiddenpassage",
-    "memory_lexicalentry",
-    "memory_metadatavalue",
-    "memory_record",
-    "memory_recalllogentry",
-    "memory_feedback",
-    "memory_supersession",
-    "memory_embeddingjob",
-    "memory_erasurejob",
-    "memory_cachedembedding",
-)
 
 
 def purge_pending(*, before: datetime | None = None, progress: ProgressCallback = no_progress) -> int:
@@ -155,8 +143,8 @@ def vacuum_database() -> None:
     with connection.cursor() as cursor:
         if connection.vendor != "sqlite":
             # ANALYZE is needed because the planner's statistics contain samples of the texts.
-            for table in _TABLES:
-                cursor.execute(f"VACUUM (FULL, ANALYZE) {table}")
+            for table in sorted({model._meta.db_table for model in apps.get_models(include_auto_created=True)}):
+                cursor.execute(f"VACUUM (FULL, ANALYZE) {connection.ops.quote_name(table)}")
             return
         cursor.execute("INSERT INTO memory_terms_index(memory_terms_index) VALUES ('optimize')")
         cursor.execute("VACUUM")
