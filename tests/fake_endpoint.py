@@ -43,7 +43,18 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 # Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools,
 # "schemaless" to a response format, "overfull" to results of tools; "schemaless-500" answers 500 to a response format.
-MODES = ("ok", "slow", "cut", "hang", "blind", "toolless", "overfull", "schemaless", "schemaless-500", "wrong-dimension")
+MODES = (
+    "ok",
+    "slow",
+    "cut",
+    "hang",
+    "blind",
+    "toolless",
+    "overfull",
+    "schemaless",
+    "schemaless-500",
+    "wrong-dimension",
+)
 
 
 @dataclass
