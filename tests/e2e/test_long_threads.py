@@ -7,6 +7,7 @@ import json
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import KEY, send_message, turn, wait_for_answer
+from tests.e2e.tcp_relay import relay_to
 from tests.server import wait_for
 
 TURNS = 70
@@ -40,6 +41,24 @@ def test_earlier_turns_load_while_scrolling_up_without_moving_the_page(visit, al
         wait_for(lambda line=line: abs(line.bounding_box()["y"] - 60) < 150, "the line to stay in view", seconds=30)
     expect(turn(page, 0)).to_contain_text("Question 0")
     expect(page.get_by_text("Load earlier turns")).to_have_count(0)
+
+
+def test_a_page_that_has_missed_too_much_is_loaded_again_when_it_is_connected(visit, alice, cato, tmp_path):
+    path = long_thread(cato, alice, tmp_path)
+    with relay_to(cato.url) as relay:
+        page = visit(alice, path, url=relay.url)
+        for count in (40, 60, TURNS):
+            page.evaluate("scrollTo(0, 0)")
+            expect(page.locator("article.turn")).to_have_count(count)
+        relay.cut()
+        # As if sixty messages had been posted since then.
+        page.evaluate("[...document.querySelectorAll('article.turn')].slice(10).forEach((turn) => turn.remove())")
+        expect(turn(page)).to_contain_text("Question 9")
+        relay.restore()
+
+        expect(turn(page)).to_contain_text(f"Question {TURNS - 1}", timeout=30_000)
+        expect(page.locator("article.turn")).to_have_count(20)
+        expect(page.get_by_text("Load earlier turns")).to_have_count(1)
 
 
 def test_new_messages_do_not_move_a_reader_away_from_earlier_turns(visit, alice, cato, endpoint, tmp_path):
