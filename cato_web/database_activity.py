@@ -20,10 +20,10 @@ class DatabaseActivity:
         self._changed_at = time.monotonic()
 
     def is_recent(self) -> bool:
-        """Return True if a write was noticed in the last minute, and while the database does not respond."""
+        """Return True if a write was noticed in the last minute, and while the database cannot be asked."""
         try:
             state = _write_state()
-        except DatabaseError:
+        except (DatabaseError, OSError):
             return True
         finally:
             close_old_connections()
@@ -35,10 +35,7 @@ class DatabaseActivity:
 def _write_state() -> object:
     """Return a value that is another one after each transaction that wrote."""
     if connection.vendor == "sqlite":
-        log = Path(f"{connection.settings_dict['NAME']}-wal")
-        if not log.exists():
-            return None
-        status = log.stat()
+        status = Path(f"{connection.settings_dict['NAME']}-wal").stat()
         return status.st_ino, status.st_mtime_ns, status.st_size
     with connection.cursor() as cursor:
         # The number that the next transaction gets. Those that only read get none.

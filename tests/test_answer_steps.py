@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from django.db import DatabaseError
 
 from chat import services
-from chat.answers import persistence, preparation, recall
+from chat.answers import persistence, preparation, recall, recall_step
 from chat.answers.job import ACCESS_LOST, AnswerJob, end_without_access, load_job
 from chat.answers.persistence import AnswerCheckpoint, AnswerOutcome
 from chat.answers.preparation import PreparedAnswer, prepare_answer
@@ -241,6 +242,16 @@ def test_a_prepared_answer_can_cite_what_was_recalled(person):
     assert one.heartbeat_at > ago(seconds=30)
     assert list(RecallLogEntry.objects.values_list("turn_id", "exchange_id")) == [(one.id, stored.id)]
     assert row(other) == before
+
+
+def test_a_resumed_answer_recalls_nothing_anew_and_keeps_what_the_recall_said(person):
+    known = {"recall_note": "words", "recall_ms": 120, "is_correction": True, "withheld": {"sources": 3}}
+    one = waiting(thread(person), answer="Half", **known)
+    recalled, elapsed = asyncio.run(recall_step._recall(answer_job(one), asked_at=0.0))
+
+    results = recalled.search_results
+    assert (results.results, results.note, results.is_correction) == ((), "words", True)
+    assert (recalled.withheld, elapsed) == (3, 0.12)
 
 
 def test_a_resumed_answer_keeps_the_numbers_of_what_it_cites(person):

@@ -64,7 +64,8 @@ def test_the_first_write_after_a_long_rest_is_noticed_within_five_seconds(clock,
     assert sweeps_until(180, clock, monkeypatch, write)[-6:] == [120, 150, 165, 170, 175, 180]
 
 
-def test_a_database_that_does_not_respond_counts_as_active(clock, database, monkeypatch):
+@pytest.mark.parametrize("error", [OperationalError, FileNotFoundError])
+def test_a_database_that_does_not_respond_counts_as_active(clock, database, monkeypatch, error):
     activity = DatabaseActivity()
     clock.seconds += 3600
     assert activity.is_recent()  # its first state
@@ -72,7 +73,7 @@ def test_a_database_that_does_not_respond_counts_as_active(clock, database, monk
     assert not activity.is_recent()
 
     def fail():
-        raise OperationalError
+        raise error
 
     monkeypatch.setattr(database_activity, "_write_state", fail)
     assert activity.is_recent()

@@ -105,7 +105,7 @@ def _prepare(
     hits = _findable(results.results, check)
     numbered = dict(enumerate(group_adjacent(hits), start=1))
     numbered |= {number: found for number, group in logged.items() if (found := _findable(group, check))}
-    if web_search is not None and not (turn.answer and turn.web_search):
+    if web_search is not None and not turn.answer:
         web_search = web_search.numbered(1 + max(numbered, default=0))
     fields = {
         "recall_note": results.note,

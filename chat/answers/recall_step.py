@@ -55,8 +55,10 @@ async def _recall(job: AnswerJob, asked_at: float) -> tuple[TurnRecall, float]:
 
     Its partial text cites what was recalled for it before, which `prepare_answer` quotes again.
     """
-    if job.turn.answer:
-        return TurnRecall(SearchResults(note=job.turn.recall_note)), (job.turn.recall_ms or 0) / 1000
+    turn = job.turn
+    if turn.answer:
+        results = SearchResults(note=turn.recall_note, is_correction=turn.is_correction)
+        return TurnRecall(results, withheld=turn.withheld.get("sources", 0)), (turn.recall_ms or 0) / 1000
     deadline = asked_at + settings.CATO.vector_store.retrieval_timeout
     try:
         recalled = await recall_pool().run(job.turn.author_id, deadline, lambda: recall.recall_for_turn(job))

@@ -23,11 +23,11 @@ async def search_for_turn(stream: AnswerStream) -> WebSearch | None:
     A failure is part of the result and never prevents the answer.
     """
     turn = stream.job.turn
-    if not searches_web(turn):
-        return None
-    if turn.answer and turn.web_search:
+    if turn.answer:
         # The partial text of an answer that is resumed cites these sources.
         return WebSearch.of(turn)
+    if not searches_web(turn):
+        return None
     searching = asyncio.ensure_future(_search(turn))
     stopping = asyncio.ensure_future(stream.stopped.wait())
     try:

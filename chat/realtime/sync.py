@@ -71,13 +71,14 @@ def missing_updates(
     # What comes before its first turn, the page loads when it is scrolled there.
     later = turns.filter(position__gte=min(row.position for row in shown.values())) if shown else turns
     limit = MAX_MISSED if shown else PAGE_SIZE
-    latest = list(later.order_by("-position")[: limit + 1])[::-1]
-    if len(latest) > limit and latest.pop(0).id not in shown:
+    found = list(later.order_by("-position")[: limit + 1])[::-1]
+    latest = found[-limit:]
+    changed_ids = {row.id for row in shown.values() if row.revision != revisions[row.id]}
+    earlier_ids = changed_ids - {turn.id for turn in latest}
+    is_gap = any(turn.id not in shown for turn in found[:-limit])
+    if is_gap or len(earlier_ids) > MAX_MISSED:
         raise TooFarBehindError
-    earlier = {row.id for row in shown.values() if row.revision != revisions[row.id]} - {turn.id for turn in latest}
-    if len(earlier) > MAX_MISSED:
-        raise TooFarBehindError
-    compared = [*turns.filter(id__in=earlier), *latest] if earlier else latest
+    compared = [*turns.filter(id__in=earlier_ids), *latest] if earlier_ids else latest
     moved = _moved_ids(compared, revisions)
     rows = turn_rows(thread, [t for t in compared if t.id in moved or revisions.get(t.id) != t.revision])
     # Withdrawn messages have no turn any more.
