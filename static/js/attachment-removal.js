@@ -18,7 +18,7 @@
     if (event.target.closest("[data-dismiss]")) remove(event.target.closest(".chip"));
   });
   form.addEventListener("keydown", (event) => {
-    if (event.key !== "Backspace" || event.target !== textarea() || textarea().value) return;
+    if (event.key !== "Backspace" || event.repeat || event.target !== textarea() || textarea().value) return;
     if (list.lastElementChild) remove(list.lastElementChild);
   });
 })();

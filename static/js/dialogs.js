@@ -11,7 +11,7 @@
     } else if (event.target.closest("[data-close]") && dialog.open) {
       event.preventDefault();
       dialog.close();
-    } else if (event.target === dialog) {
+    } else if (event.target === dialog && dialog.matches(".dialog--menu")) {
       dialog.close();
     }
   });

@@ -30,6 +30,7 @@
   });
 
   field.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.keyCode === 229) return;
     const count = results().length;
     if (event.key === "Enter" && results()[selected]) {
       event.preventDefault();

@@ -45,8 +45,8 @@
     if (event.key === "?" && !event.ctrlKey && !event.metaKey && !event.altKey) {
       return isTyping || document.documentElement.dataset.singleKeys === "off" ? "" : "?";
     }
-    // A menu opens with Alt and an arrow.
-    if (event.altKey && event.target.closest?.("select")) return "";
+    // With Alt, an arrow opens a menu or moves through a text.
+    if (event.altKey && (isTyping?.matches("select") || isTyping?.value)) return "";
     const modifiers = [
       (event.ctrlKey || event.metaKey) && "ctrl",
       event.altKey && "alt",

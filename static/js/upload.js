@@ -4,6 +4,8 @@
   if (!form) return;
   const input = form.querySelector("input[type=file]");
   const maxFiles = Number(form.dataset.maxFiles);
+  // Files that are added during an upload are sent after it.
+  const waiting = [];
   const maxBytes = Number(form.dataset.maxMb) * 1_000_000;
   // The form holds the sentences, with a star for the name or the number.
   const message = (name, value) => form.dataset[name].replace("*", () => value);
@@ -36,8 +38,13 @@
       input.value = "";
       return;
     }
+    waiting.push(files);
+    if (waiting.length === 1) sendFirst();
+  }
+
+  function sendFirst() {
     const transfer = new DataTransfer();
-    for (const file of files) transfer.items.add(file);
+    for (const file of waiting[0]) transfer.items.add(file);
     input.files = transfer.files;
     form.requestSubmit();
   }
@@ -52,6 +59,8 @@
   form.addEventListener("htmx:afterRequest", (event) => {
     removeSendingChips();
     input.value = "";
+    waiting.shift();
+    if (waiting.length) sendFirst();
     if (!event.detail.successful) addChip(form.dataset.sendFailed, true);
   });
 
