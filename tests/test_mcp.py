@@ -618,6 +618,7 @@ def test_search_filters(author, reader):
     assert kilos(space="Crew") == {"50"}
     assert kilos(space="own", kind="said") == {"40"}
     assert kilos(until="2026-05-04") == {"40"}
+    assert kilos(since="2026-05-05", until="9999-12-31") == kilos(since="2026-05-05")
     assert kilos(since="2026-05-05", until="2026-06-04") == {"50"}
     assert kilos(document=str(manual.pk)) == {"60"}
     assert kilos(document=str(other.pk)) == set()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from datetime import date, datetime, time, timedelta
+from datetime import date
 from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef
-from django.utils import timezone
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from chat.search.filters import SOURCES_OF_TYPES
-from chat.search.operators import resolve_choice
+from chat.search.operators import resolve_choice, said_between
 from memory import api as memory
 from memory.api import Exchange, Filter, InvalidInputError, SpaceIds, parse_filter
 
@@ -78,8 +77,7 @@ def resolve_filters(arguments: SearchFilterArguments, spaces: SpaceIds) -> tuple
         conditions["said_by"] = _resolve("person", arguments.person, people)
     if arguments.kind:
         conditions["source"] = {"$in": SOURCES_OF_TYPES[arguments.kind]}
-    days = {"$gte": arguments.since, "$lt": arguments.until and arguments.until + timedelta(days=1)}
-    if times := {operator: _midnight(day) for operator, day in days.items() if day}:
+    if times := said_between(arguments.since, arguments.until):
         conditions["said"] = times
     return spaces, parse_filter(conditions) if conditions else None
 
@@ -94,7 +92,3 @@ def _resolve(operator: str, typed: str, choices: Any) -> str:
     if chosen.error:
         raise InvalidInputError(chosen.error)
     return chosen.value
-
-
-def _midnight(day: date) -> datetime:
-    return timezone.make_aware(datetime.combine(day, time.min))

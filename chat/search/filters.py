@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import date
 from typing import Any
 
 from django import forms
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chat import access
-from chat.search.operators import Resolved, resolve_choice, resolve_date
+from chat.search.operators import Resolved, resolve_choice, resolve_date, said_between
 from chat.search.query import SearchQuery
 from memory import api as memory
 from memory.api import Exchange, Filter, Phrase, all_of, parse_filter
@@ -159,10 +158,7 @@ class SearchFilters(forms.Form):
             conditions["source"] = {"$in": SOURCES_OF_TYPES[fields["type"]]}
         if fields["thread"]:
             conditions["thread"] = fields["thread"]
-        until = fields["until"]
-        after = until + timedelta(days=1) if until and until < date.max else None
-        days = {"$gte": fields["since"], "$lt": after}
-        if times := {operator: _midnight(day) for operator, day in days.items() if day}:
+        if times := said_between(fields["since"], fields["until"]):
             conditions["said"] = times
         return all_of(
             parse_filter(conditions) if conditions else None,
@@ -208,7 +204,3 @@ class SearchFilters(forms.Form):
         if chosen and chosen not in {id for id, _label in offered}:
             offered += rows.filter(pk=chosen).values_list("pk", label)
         return offered
-
-
-def _midnight(day: date) -> datetime:
-    return timezone.make_aware(datetime.combine(day, time.min))

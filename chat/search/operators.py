@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
 from django.utils import timezone
@@ -20,6 +20,13 @@ class Resolved(NamedTuple):
 
     value: str = ""
     error: str = ""
+
+
+def said_between(since: date | None, until: date | None) -> dict[str, datetime]:
+    """Return the condition on the dates of exchanges: from `since` to the end of `until`, in the server's time zone."""
+    after = until + timedelta(days=1) if until and until < date.max else None
+    days = {"$gte": since, "$lt": after}
+    return {operator: timezone.make_aware(datetime.combine(day, time.min)) for operator, day in days.items() if day}
 
 
 def resolve_choice(operator: str, typed: str, choices: Iterable[tuple[Any, Any]]) -> Resolved:
