@@ -500,6 +500,14 @@ def test_metadata_of_a_repeated_upload_updates_existing_chunks(memory, person):
     )
 
 
+def test_a_version_belongs_to_its_document_whatever_the_name_of_the_file(memory, person):
+    mine, other = document(person, "report.txt", BUOYS), document(person, "report (2).txt", "The ferry leaves at dawn.")
+    changed = document(person, "report.txt", "The ferry leaves at noon.", version_of=other)
+
+    assert (changed.pk, changed.name) == (other.pk, "report (2).txt")
+    assert mine.versions.count() == 1
+
+
 def test_metadata_that_is_set_while_a_file_is_read_reaches_every_chunk(memory, person, monkeypatch):
     write_chunks = extraction_runs.write_chunks
 

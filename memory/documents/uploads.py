@@ -85,7 +85,14 @@ def upload_document(
     stored_name = default_storage.save(storage_path(DocumentVersion(), name), file)
     with stored_files.delete_file_on_rollback(stored_name), transaction.atomic():
         document = _document(
-            name, space, owner_id, source, source_path, is_separate=is_separate, document_id=document_id
+            name,
+            space,
+            owner_id,
+            source,
+            source_path,
+            version_of=version_of,
+            is_separate=is_separate,
+            document_id=document_id,
         )
         known = _version_with_bytes(document, sha256)
         may_change = document.owner_id == owner_id or (version_of is not None and version_of.pk == document.pk)
@@ -146,11 +153,14 @@ def _document(
     source: str,
     source_path: str,
     *,
+    version_of: Document | None,
     is_separate: bool,
     document_id: uuid.UUID | None,
 ) -> Document:
     """Return the document that the file is a version of, locked; create it if there is none."""
     documents = Document.objects.select_for_update().filter(space=space, forgotten_at=None)
+    if version_of is not None and (found := documents.filter(pk=version_of.pk).first()) is not None:
+        return found
     if source_path and (found := documents.filter(source_path=source_path).first()) is not None:
         return found
     for candidate in numbered_names(name, space) if is_separate else _names(name, source_path):

@@ -48,7 +48,7 @@ def knows(files: ExportFiles) -> bool:
         first = stream.readline(_MAX_FIRST_LINE)
     try:
         return fields_in(json.loads(first)).get("type") == "version"
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

@@ -60,7 +60,8 @@ def pairs_of(conversation: Conversation) -> tuple[list[Pair], int]:
         elif before.last == said.parent:
             draft = before
         else:
-            known = [answer for answer in before.answers if _precedes(conversation.messages, answer, said)]
+            above = _answers_above(conversation.messages, said)
+            known = [answer for answer in before.answers if id(answer) in above]
             own = f"{before.id}/{said.id}"
             draft = _Draft(own if own not in seen else f"{own}#{index}", before.said, before.parent, index, known)
             drafts.append(draft)
@@ -73,14 +74,13 @@ def pairs_of(conversation: Conversation) -> tuple[list[Pair], int]:
     return [_pair(draft, is_active=draft.id in active) for draft in drafts], unasked
 
 
-def _precedes(messages: Sequence[Said], answer: Said, said: Said) -> bool:
-    """Return whether the answer is on the way from its message to `said`."""
-    index = said.parent
+def _answers_above(messages: Sequence[Said], said: Said) -> set[int]:
+    """Return the `id()` of each answer on the way from its message to `said`."""
+    above, index = set(), said.parent
     while index >= 0 and messages[index].role == "assistant":
-        if messages[index] is answer:
-            return True
+        above.add(id(messages[index]))
         index = messages[index].parent
-    return False
+    return above
 
 
 def _active_ids(conversation: Conversation, by_index: dict[int, _Draft]) -> set[str]:

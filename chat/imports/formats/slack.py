@@ -12,12 +12,15 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from html import unescape
 
+from django.utils.translation import gettext as _
+
 from chat.imports.formats.conversation import FILE, SYSTEM, Conversation, Unread
 from chat.imports.formats.pieces import MAX_PIECE_BYTES, pieces
 from chat.imports.formats.shared_channels import NameOfAccount, channel_or_reason, private
 from chat.imports.formats.sources import ExportFiles
 from chat.imports.formats.transcripts import Post, transcript
 from chat.imports.formats.values import Fields, fields_in, moment_in, rows_in, text_in
+from memory.api import ExtractionError
 
 PROVIDER = "Slack"
 
@@ -123,4 +126,7 @@ def _profile_name(profile: Fields) -> str:
 
 def _rows(files: ExportFiles, path: str) -> list[Fields]:
     with files.open(path, max_bytes=MAX_PIECE_BYTES) as stream:
-        return [fields_in(json.loads(piece)) for piece in pieces(stream)]
+        try:
+            return [fields_in(json.loads(piece)) for piece in pieces(stream)]
+        except (ValueError, RecursionError) as error:
+            raise ExtractionError(_("It is damaged: this is no JSON.")) from error

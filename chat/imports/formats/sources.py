@@ -16,7 +16,7 @@ from memory import api as memory
 from memory.api import ExtractionError, format_number
 
 # The errors of a damaged zip, which are also raised while a member is read.
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
 
 _MAX_UNPACKED = 4_000_000_000
 _MAX_MEMBERS = 200_000
