@@ -27,6 +27,11 @@ class PostedMessage:
     may_be_stopped: bool = False
 
     @property
+    def stored_key(self) -> str:
+        """The client key of its turn, which depends on the text as well."""
+        return uuid.uuid5(uuid.UUID(self.key), self.message).hex
+
+    @property
     def is_acknowledged(self) -> bool:
         return self.thread is not None
 
@@ -73,7 +78,7 @@ def _of_turns(rows: list[TurnRow], messages: list[PostedMessage]) -> list[str]:
     for row in rows:
         by_key[row.key].append(row)
     for item in messages:
-        found = by_key.pop(uuid.UUID(item.key).hex, [])
+        found = by_key.pop(item.stored_key, [])
         if len(found) > 1 or (item.is_acknowledged and not found):
             wrong.append(f"{item.message!r}, {_describe_receipt(item)}, has {len(found)} turns")
         wrong += [f"{item.message!r} was kept as {row.message!r}" for row in found if row.message != item.message]
@@ -81,7 +86,7 @@ def _of_turns(rows: list[TurnRow], messages: list[PostedMessage]) -> list[str]:
             wrong.append(f"{item.message!r} is in another thread than posted")
     others = [row for rows in by_key.values() for row in rows if not row.message.startswith(IMPORTED)]
     wrong += [f"nobody posted {row.message!r}" for row in others]
-    stoppable = {uuid.UUID(item.key).hex for item in messages if item.may_be_stopped}
+    stoppable = {item.stored_key for item in messages if item.may_be_stopped}
     wrong += [
         f"the answer to {row.message!r} is {row.state} ({row.error})"
         for row in rows

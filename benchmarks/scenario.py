@@ -159,13 +159,13 @@ def _resume_interrupted(cato: Cato, people: list[Client], report: Report) -> Non
     report.states.update(row.state for row in before.values())
     interrupted = [row for row in before.values() if row.state == "interrupted"]
     owners = {
-        message.key: person
+        message.stored_key: person
         for person in people
         for message in report.posts.messages
         if message.message.startswith(person.name)
     }
     for row in interrupted:
-        _resume(owners[str(uuid.UUID(row.key))], row)
+        _resume(owners[uuid.UUID(row.key).hex], row)
     wait_for(lambda: is_settled(cato), "the resumed answers", SETTLED_WITHIN)
     after = {row.id: row for row in turns(cato)}
     for row in interrupted:

@@ -71,11 +71,11 @@ def restart(
         raise ConflictError(_("This answer is already complete or in progress."))
     if not current.is_on_active_branch:
         raise ConflictError(_("Another version of this message is shown. Switch to this one first."))
-    access.ensure_can_receive(current.author_id, thread, current.api_token_id)
     memory.ensure_open(thread.space)
     if current.uncounted_usage is not None:
         count_before_deletion(thread.turns.filter(id=turn.id))
     if not is_continued:
+        access.ensure_can_receive(current.author_id, thread, current.api_token_id)
         ensure_within_limits(author, space=thread.space, api_token_id=current.api_token_id, by=by)
     ensure_may_receive(author, space=thread.space, choice=current.requested_model or thread.model)
     thread.turns.filter(id=turn.id).update(
