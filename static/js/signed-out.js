@@ -1,5 +1,5 @@
-// Deletes the drafts of other people from the browser, and reloads the page when its login session was revoked, or it missed
-// too many turns.
+// Deletes the drafts of other people from the browser, and reloads the page when its login session was revoked or it
+// missed too many turns.
 (() => {
   const [SIGNED_OUT, TOO_FAR_BEHIND] = [4401, 4409];
   const { person } = document.body.dataset;
