@@ -89,8 +89,8 @@ def test_a_resumed_answer_goes_on_with_the_sources_that_it_cites(alice, endpoint
     half = "It ends in March 2027 [1]. " + " ".join(f"word{n}" for n in range(200))
     endpoint.script(KEY, answer=["Let me see.", half], calls=[[search("Bergmann contract", limit=1)]], token_delay=0.05)
     thread = alice.send_message(TASK)
-    begun = "SELECT id FROM chat_turn WHERE answer LIKE '%word5 %' AND thread_id = ?"
-    turn = wait_for(lambda: cato.sql(begun, uuid.UUID(thread).hex), "the answer to begin")
+    begun = "SELECT id FROM chat_turn WHERE answer LIKE ? AND thread_id = ?"
+    turn = wait_for(lambda: cato.sql(begun, "%word5 %", uuid.UUID(thread).hex), "the answer to begin")
     path = f"/t/{thread}/turns/{uuid.UUID(str(turn[0][0]))}"
     alice.post(f"{path}/stop")
     wait_for(lambda: f"{path}/resume" in alice.thread_page(thread), "the end")
