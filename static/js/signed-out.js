@@ -1,7 +1,6 @@
-// Deletes the drafts of other people from the browser, and reloads the page when its login session was revoked or it
-// missed too many turns.
+// Deletes the drafts of other people from the browser, and reloads the page when its login session was revoked.
 (() => {
-  const [SIGNED_OUT, TOO_FAR_BEHIND] = [4401, 4409];
+  const SIGNED_OUT = 4401;
   const { person } = document.body.dataset;
   const isSignedOut = !person && document.querySelector("[data-signed-out]");
   // Error pages do not name the person, even if somebody is signed in.
@@ -17,6 +16,6 @@
 
   // The reload leads to the sign-in page.
   document.addEventListener("htmx:wsClose", (event) => {
-    if ([SIGNED_OUT, TOO_FAR_BEHIND].includes(event.detail.event?.code)) location.reload();
+    if (event.detail.event?.code === SIGNED_OUT) location.reload();
   });
 })();

@@ -1,7 +1,9 @@
 // Synchronises the thread when the socket opens: sends the known revisions, and keeps the newer version of a turn.
+// A page that lacks too many turns is loaded again.
 (() => {
   const turns = document.getElementById("turns");
   if (!turns) return;
+  const TOO_FAR_BEHIND = 4409;
   const revision = (turn) => Number(turn.querySelector("[data-revision]")?.dataset.revision ?? 0);
 
   // Reconnects after a random pause that grows to 8 s, so that not all pages reconnect at the same moment.
@@ -14,6 +16,10 @@
       have[turn.dataset.turn] = revision(turn);
     }
     event.detail.socketWrapper.sendImmediately(JSON.stringify({ have }));
+  });
+
+  document.addEventListener("htmx:wsClose", (event) => {
+    if (event.detail.event?.code === TOO_FAR_BEHIND) location.reload();
   });
 
   document.addEventListener("htmx:oobBeforeSwap", (event) => {

@@ -152,6 +152,36 @@ def test_a_message_waits_for_its_upload_and_escape_withdraws_it(visit, alice, fi
     expect(turn(page).get_by_role("link", name="Valve.md")).to_be_visible()
 
 
+def test_a_message_that_waits_for_a_file_is_not_sent_without_it(visit, alice, file):
+    page = visit(alice)
+    begin_thread(page, "First")
+    held: list[Route] = []
+    page.route("**/attachments", lambda route: held.append(route))
+    choose(page, file)
+    send_message(page, "At what pressure?")
+    expect(page.get_by_text("Will be sent when Valve.md is uploaded.")).to_be_visible()
+    held[0].fulfill(status=413)
+
+    expect(page.locator("#chips .chip--failed")).to_contain_text("Valve.md")
+    expect(composer(page)).to_have_value("At what pressure?")
+    expect(page.locator("article.turn")).to_have_count(1)
+    composer(page).press("Enter")
+    expect(page.locator("article.turn")).to_have_count(2)
+
+
+def test_a_held_backspace_removes_no_file(visit, alice, file):
+    page = visit(alice)
+    choose(page, file)
+    expect(page.locator(".chip--attached")).to_be_visible()
+    composer(page).fill("x")
+    page.keyboard.down("Backspace")
+    page.keyboard.down("Backspace")
+    page.keyboard.up("Backspace")
+
+    expect(composer(page)).to_have_value("")
+    expect(page.locator(".chip--attached")).to_be_visible()
+
+
 def test_the_page_says_where_a_dropped_file_goes(visit, alice):
     page = visit(alice)
     page.evaluate("document.body.classList.add('app--dropping')")

@@ -45,3 +45,18 @@ def test_arrow_up_edits_the_last_message(visit, alice):
 
     page.get_by_label("Message", exact=True).press("ArrowUp")
     expect(page.locator("#edited")).to_have_value("Where is the key?")
+
+
+def test_a_click_beside_a_form_loses_nothing_that_was_typed(visit, alice):
+    page = visit(alice)
+    begin_thread(page, "Where is the key?")
+    wait_for_answer(page)
+    page.get_by_label("Message", exact=True).press("ArrowUp")
+    page.locator("#edited").fill("Where is the key to the sauna?")
+    for x in (5, page.locator("#dialog").bounding_box()["x"] + 5):  # beside the dialog, and on its margin
+        page.mouse.click(x, 300)
+    expect(page.locator("#edited")).to_have_value("Where is the key to the sauna?")
+    expect(page.locator("#edited")).to_be_visible()
+
+    page.keyboard.press("Escape")
+    expect(page.locator("#edited")).to_be_hidden()

@@ -82,6 +82,28 @@ def test_the_list_shows_the_progress_of_each_file_and_survives_a_reload(visit, a
     expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Retry")).to_be_visible()
 
 
+def test_files_that_are_dropped_during_an_upload_are_sent_after_it(visit, alice, tmp_path):
+    page = visit(alice, "/documents")
+    held = []
+
+    def hold_first(route) -> None:
+        if route.request.method == "POST" and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/documents", hold_first)
+    names = [f"{name} {tmp_path.name}.txt" for name in ("ferry", "oar", "anchor")]
+    for name in names:
+        (tmp_path / name).write_text(f"About the {name} there is little to say. " * 9)
+        drop(page, tmp_path / name)
+    expect(chip(page, names[0])).to_contain_text("Sending")
+    held[0].continue_()
+
+    for name in names:
+        expect(page.locator("#documents").get_by_role("link", name=name)).to_be_visible()
+
+
 def test_an_unsupported_file_is_reported_before_it_is_sent(visit, alice, tmp_path):
     empty = tmp_path / "empty.txt"
     empty.write_text("")

@@ -20,6 +20,40 @@ def test_ctrl_k_finds_a_thread_and_enter_opens_it(visit, alice):
     page.wait_for_url(f"**{path}")
 
 
+def test_enter_that_chooses_a_word_of_an_input_method_opens_no_result(visit, alice):
+    page = visit(alice)
+    begin_thread(page, "Where does the green boat lie in winter?")
+    wait_for_answer(page)
+    page.goto("/stats")
+    page.keyboard.press("Control+k")
+    field = page.locator("#quick-search-query")
+    field.press_sequentially("green boat")
+    expect(page.locator(".quick-search__group--thread [data-active]")).to_contain_text("green boat")
+    event = "{ key: 'Enter', isComposing: true, bubbles: true, cancelable: true }"
+    assert field.evaluate(f"node => node.dispatchEvent(new KeyboardEvent('keydown', {event}))"), "nobody handled it"
+    expect(field).to_be_visible()
+
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/t/*")
+
+
+def test_option_and_an_arrow_stay_in_a_text(visit, alice):
+    page = visit(alice)
+    path = begin_thread(page, "First")
+    wait_for_answer(page)
+    page.goto("/")
+    begin_thread(page, "Second")
+    wait_for_answer(page)
+    box = page.get_by_label("Message", exact=True)
+    box.fill("half a thought")
+    event = "{ key: 'ArrowDown', altKey: true, bubbles: true, cancelable: true }"
+    assert box.evaluate(f"node => node.dispatchEvent(new KeyboardEvent('keydown', {event}))"), "nobody handled it"
+
+    box.fill("")
+    box.press("Alt+ArrowDown")
+    page.wait_for_url(f"**{path}")
+
+
 def test_the_shortcuts_of_the_sidebar_work_while_a_narrow_window_hides_it(visit, alice):
     page = visit(alice, "/stats")
     page.set_viewport_size({"width": 500, "height": 700})
