@@ -26,7 +26,7 @@ app = Celery("cato")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["memory", "chat", "cato_web.accounts", "cato_web.webhooks"])
 
-# Seconds. A sweep has forty statements: every five seconds they are half of what Cato's processes use at rest.
+# Seconds. A sweep has forty statements; every five seconds, they are half of the processor time that Cato uses at rest.
 _SWEEP_INTERVAL, _QUIET_SWEEP_INTERVAL, _CLEANUP_INTERVAL = 5.0, 30.0, 3600.0
 _stopping = threading.Event()
 

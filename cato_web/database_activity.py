@@ -13,7 +13,7 @@ _RECENT = 60.0  # seconds
 
 
 class DatabaseActivity:
-    """Compares the state of the database with that of the last question, and remembers when it was another one."""
+    """Remembers when the database was last seen to have changed."""
 
     def __init__(self) -> None:
         self._state: object = None
@@ -33,7 +33,7 @@ class DatabaseActivity:
 
 
 def _write_state() -> object:
-    """Return a value that is another one after each transaction that wrote."""
+    """Return a value that changes with each transaction that writes."""
     if connection.vendor == "sqlite":
         status = Path(f"{connection.settings_dict['NAME']}-wal").stat()
         return status.st_ino, status.st_mtime_ns, status.st_size

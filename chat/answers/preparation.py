@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain
@@ -124,10 +124,7 @@ def _prepare(
     standing, web_context = prompt_text(check.instructions), _web_context(web_search)
     if standing or attached_context or web_context:
         history = fit_beside(turn, history, standing, "\n".join(filter(None, (attached_context, web_context))))
-    if turn.answer:
-        passages = memory.recalled_for([turn.id], spaces=job.audience).get(turn.id, [])
-    else:
-        passages = memory.log_recall(turn.id, hits, is_first=job.attempt == 1)
+    passages = _save_log(job, hits)
     conf = settings.CATO.vector_store
     prompt_context = quote_passages(numbered, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     return PreparedAnswer(
@@ -157,11 +154,18 @@ def _prepare(
         space_ids=frozenset(
             {
                 turn.thread.space_id,
-                *(hit.exchange.space_id for group in numbered.values() for hit in group),
+                *(hit.exchange.space_id for hit in chain.from_iterable(numbered.values())),
                 *(row.space_id for row in check.instructions),
             }
         ),
     )
+
+
+def _save_log(job: AnswerJob, hits: Sequence[Hit]) -> list[RecalledPassage]:
+    """Save what was recalled and return it. An answer that is resumed keeps its log, whatever can be quoted of it now."""
+    if job.turn.answer:
+        return memory.recalled_for([job.turn_id], spaces=job.audience).get(job.turn_id, [])
+    return memory.log_recall(job.turn_id, hits, is_first=job.attempt == 1)
 
 
 def _findable(hits: Iterable[Hit], check: PresentState) -> list[Hit]:

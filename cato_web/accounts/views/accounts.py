@@ -125,8 +125,7 @@ def password(request: AuthenticatedRequest) -> HttpResponse:
         )
         return redirect("settings")
     if request.method == "POST" and not check_code_rate(request, request.user):
-        messages.error(request, _(TOO_MANY))
-        context = {"section": "settings", "form": PasswordForm(request.user)}
+        context = {"section": "settings", "form": PasswordForm(request.user), "error": _(TOO_MANY)}
         return render(request, "people/password.html", context, status=429)
     form = PasswordForm(request.user, request.POST or None)
     if request.method == "POST" and form.is_valid():
