@@ -124,17 +124,15 @@ def password(request: AuthenticatedRequest) -> HttpResponse:
             request, _("You have no password to change. An administrator can make you a link that sets one.")
         )
         return redirect("settings")
-    if request.method == "POST" and not check_code_rate(request, request.user):
-        context = {"section": "settings", "form": PasswordForm(request.user), "error": _(TOO_MANY)}
-        return render(request, "people/password.html", context, status=429)
-    form = PasswordForm(request.user, request.POST or None)
-    if request.method == "POST" and form.is_valid():
+    is_limited = request.method == "POST" and not check_code_rate(request, request.user)
+    form = PasswordForm(request.user, None if is_limited else request.POST or None)
+    if form.is_valid():
         services.change_password(request.user, form.cleaned_data["new"])
         login_sessions.rotate(request, request.user)
         messages.success(request, _("Your password is changed. Other sign-ins have ended."))
         return redirect("settings")
-    context = {"section": "settings", "form": form}
-    return render(request, "people/password.html", context, status=422 if form.errors else 200)
+    context = {"section": "settings", "form": form, "error": _(TOO_MANY) if is_limited else ""}
+    return render(request, "people/password.html", context, status=429 if is_limited else 422 if form.errors else 200)
 
 
 @require_POST
