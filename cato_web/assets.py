@@ -98,6 +98,7 @@ BUNDLES = {
         "js/menus.js",
         "js/dialogs.js",
         "js/copy.js",
+        "js/failed-requests.js",
         "js/share.js",
         "js/focus-first-error.js",
         "js/signed-out.js",

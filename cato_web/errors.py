@@ -84,7 +84,7 @@ def error_page(request: HttpRequest, error: Exception) -> HttpResponse:
     """Render the page of an error with its message."""
     status, _code = status_of(error)
     status = 400 if status == 422 else status
-    response = render(request, "400.html", {"error": str(error), "status": status}, status=status)
+    response = _render(request, "400.html", str(error), status)
     if isinstance(error, UsageLimitError):
         response.headers["Retry-After"] = str(error.retry_after)
     return response
@@ -92,24 +92,33 @@ def error_page(request: HttpRequest, error: Exception) -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Render the 404 page."""
-    return render(request, "404.html", {"error": _(NOT_FOUND)}, status=404)
+    return _render(request, "404.html", _(NOT_FOUND), 404)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Render Django's 400 errors, most often because a request is too large."""
     sentence = _("This is too much or cannot be read. Shorten it or split it; what you wrote is still on your page.")
-    if request.headers.get("HX-Request"):
-        return render(request, "chat/_composer_error.html", {"error": sentence}, status=400)
-    return render(request, "400.html", {"error": sentence}, status=400)
+    return _render(request, "400.html", sentence, 400)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Render the 403 page."""
-    sentence = str(exception or "") or _("This page is for administrators.")
-    return render(request, "403.html", {"error": sentence}, status=403)
+    return _render(request, "403.html", str(exception or "") or _("This page is for administrators."), 403)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Render the page of a failed CSRF check."""
     sentence = _("This page is out of date. Go back, reload it, and try again; nothing was changed.")
-    return render(request, "403.html", {"error": sentence}, status=403)
+    return _render(request, "403.html", sentence, 403)
+
+
+def _render(request: HttpRequest, page: str, error: str, status: int) -> HttpResponse:
+    """Render the page of an error, or only its message for a part of a page, which stays as it is.
+
+    By its header: requests that fail early have not passed the middleware of htmx.
+    """
+    if not request.headers.get("HX-Request"):
+        return render(request, page, {"error": error, "status": status}, status=status)
+    response = render(request, "components/_error_toast.html", {"error": error}, status=status)
+    response.headers["HX-Reswap"] = "none"
+    return response

@@ -1,4 +1,4 @@
-"""Middleware for compression, caching and the origin of sockets."""
+"""Middleware for compression, the login, caching and the origin of sockets."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
@@ -27,6 +29,20 @@ class CompressionMiddleware(GZipMiddleware):
             compressed: HttpResponseBase = super().process_response(request, response)
             return compressed
         return response  # type: ignore[no-any-return]
+
+
+class LoginMiddleware(LoginRequiredMiddleware):
+    """Lead those who are not signed in to the sign-in page.
+
+    Scripts get 401 with its address: they would take the sign-in page for the response that they expect.
+    """
+
+    def handle_no_permission(self, request: Any, view_func: Any) -> Any:
+        """Return the response to a request without a login."""
+        if not request.htmx:
+            return super().handle_no_permission(request, view_func)
+        sign_in = redirect_to_login(request.htmx.current_url_abs_path or "/", self.get_login_url(view_func))
+        return HttpResponse(status=401, headers={"HX-Redirect": sign_in.url})
 
 
 class PermissionsPolicyMiddleware:

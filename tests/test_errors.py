@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.test import Client
 
 from cato_web.api_auth import InvalidTokenError, MissingScopeError
 from cato_web.errors import ERROR_TABLE, status_of
@@ -12,6 +13,7 @@ from memory.errors import CatoError, VectorStoreUnavailableError
 from tests.factories import PersonFactory, api_client, signed_in
 
 pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/t/1?from=3"}
 SENTENCE = 'Token is missing the scope "ask".'
 
 
@@ -64,6 +66,33 @@ def test_a_page_without_vector_store_answers_503_with_retry_after(alice, monkeyp
     assert answer.status_code == 503
     assert answer["Retry-After"] == "60"
     assert "cannot be reached" in answer.content.decode()
+
+
+def test_a_part_of_a_page_stays_as_it_is_and_the_error_is_a_toast(alice):
+    missing = "/d/00000000-0000-4000-8000-000000000000/row"
+
+    answer = signed_in(alice).get(missing, headers=HTMX)
+
+    assert (answer.status_code, answer["HX-Reswap"]) == (404, "none")
+    assert '<div hx-swap-oob="innerHTML:#toasts"><p class="toast">' in answer.content.decode()
+    assert "<main" in signed_in(alice).get(missing).content.decode()
+
+
+def test_an_outdated_form_of_a_part_of_a_page_is_a_toast(alice):
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(alice)
+
+    answer = browser.post("/attachments", headers=HTMX)
+
+    assert (answer.status_code, answer["HX-Reswap"]) == (403, "none")
+    assert "out of date" in answer.content.decode()
+
+
+def test_scripts_without_a_login_get_401_with_the_way_back(alice):
+    answer = Client().get("/search", headers=HTMX)
+
+    assert (answer.status_code, answer["HX-Redirect"]) == (401, "/sign-in?next=/t/1%3Ffrom%3D3")
+    assert Client().get("/search").status_code == 302
 
 
 @pytest.mark.django_db(transaction=True)

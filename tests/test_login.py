@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import httpx
 import pytest
 from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from cato_web.accounts import services
-from cato_web.accounts.models import User
+from cato_web.accounts.models import LoginSession, User
 from tests.factories import AdministratorFactory, PersonFactory, signed_in
 from tests.server import PASSWORD
 
@@ -140,3 +142,14 @@ def test_static_files_are_cached(cato):
 @pytest.fixture
 def alice_online(cato, administrator):
     return cato.join(administrator, "Alice Owner")
+
+
+@pytest.mark.parametrize(("unseen", "is_renewed"), [(timedelta(days=1), True), (timedelta(), False)])
+def test_the_first_visit_of_a_day_renews_the_login(alice, unseen, is_renewed):
+    browser = signed_in(alice)
+    today = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    LoginSession.objects.update(last_seen_at=today - unseen)
+
+    response = browser.get("/search")
+
+    assert ("cato_session" in response.cookies) is is_renewed

@@ -61,7 +61,10 @@ def on_login(request: HttpRequest, user: User, **kwargs: Any) -> None:
 
 
 def touch(request: HttpRequest, person: User) -> None:
-    """Record that this login session is in use, and create its row if an older version did not."""
+    """Record that this login session is in use, and create its row if an older version did not.
+
+    The first use of a day renews it, so that no login expires while somebody works.
+    """
     now = timezone.now()
     key = request.session.session_key
     if now - _touched.get(key, _NEVER) < _TOUCH_INTERVAL:
@@ -77,6 +80,8 @@ def touch(request: HttpRequest, person: User) -> None:
                 _save(request, person, since=now)
         elif now - last_seen_at > _TOUCH_INTERVAL:
             rows.update(last_seen_at=now)
+            if timezone.localdate(last_seen_at) != timezone.localdate(now):
+                request.session.modified = True
     except DatabaseError as error:
         # The page is more important than its "last seen" time.
         log.warning("could not update a login session: %s", type(error).__name__)

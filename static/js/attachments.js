@@ -59,6 +59,8 @@
     request.addEventListener("error", () => reject(chip, form.dataset.uploadFailed));
     chip.addEventListener("attachment-removed", () => request.abort());
     request.open("POST", form.dataset.attachUrl);
+    // Without a login, the response is then an error instead of the sign-in page.
+    request.setRequestHeader("HX-Request", "true");
     request.send(data);
   }
 

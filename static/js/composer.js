@@ -52,16 +52,18 @@
     if (event.target !== form || !pending) return;
     const { text, turn, chips } = pending;
     const { status } = event.detail.xhr;
+    const isSent = status >= 200 && status < 300;
     pending = null;
     // The first message leads to the page of its thread; it stays visible until that page is there.
-    if (event.detail.xhr.getResponseHeader("HX-Redirect")) return;
+    if (isSent && event.detail.xhr.getResponseHeader("HX-Redirect")) return;
     turn?.remove();
-    if (status >= 200 && status < 300) {
+    if (isSent) {
       for (const chip of chips) chip.remove();
       return;
     }
     document.querySelector(".empty-thread")?.removeAttribute("hidden");
     prependToDraft(text);
-    if (status === 0 || status >= 500) showError(form.dataset.sendFailed);
+    // The server says at the composer what is wrong with a message.
+    if (status !== 422) showError(form.dataset.sendFailed);
   });
 })();

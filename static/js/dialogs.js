@@ -2,6 +2,9 @@
 (() => {
   const dialog = document.getElementById("dialog");
   if (!dialog) return;
+  const body = document.getElementById("dialog-body");
+  let isLoading = false;
+  let hasFailed = false;
 
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-dialog]");
@@ -35,13 +38,24 @@
     event.preventDefault();
   });
 
+  document.addEventListener("htmx:afterRequest", ({ detail: { target, successful } }) => {
+    if (target === body) hasFailed = !successful;
+  });
+
   async function openDialog(link) {
-    const body = document.getElementById("dialog-body");
+    if (isLoading) return;
+    isLoading = true;
     body.replaceChildren();
     try {
       await htmx.ajax("GET", link.href, { target: body, select: "#dialog-content", swap: "innerHTML" });
     } catch (error) {
       console.warn("The dialog could not be loaded.", error);
+    }
+    isLoading = false;
+    // The page says why.
+    if (hasFailed) {
+      dialog.close();
+      return;
     }
     if (!body.querySelector("#dialog-content")) {
       location.href = link.href;

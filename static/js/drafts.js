@@ -3,7 +3,8 @@
   const form = document.getElementById("composer");
   if (!form) return;
   const { person } = document.body.dataset;
-  const key = () => `draft ${person} ${location.pathname}`;
+  let path = location.pathname;
+  const key = () => `draft ${person} ${path}`;
   const textarea = () => document.getElementById("message");
   let restored = "";
 
@@ -20,8 +21,9 @@
 
   // A message that is being sent is still part of the draft.
   const save = () => {
-    const pending = document.querySelector(".turn--sending .turn__message-text")?.textContent ?? "";
-    const text = [pending, textarea().value].filter((part) => part.trim()).join("\n");
+    const isSending = path === location.pathname;
+    const pending = isSending && document.querySelector(".turn--sending .turn__message-text")?.textContent;
+    const text = [pending || "", textarea().value].filter((part) => part.trim()).join("\n");
     if (text) localStorage.setItem(key(), text);
     else localStorage.removeItem(key());
   };
@@ -35,7 +37,11 @@
   form.addEventListener("input", (event) => event.target === textarea() && save());
   document.addEventListener("htmx:afterRequest", (event) => {
     if (event.target !== form) return;
-    if (event.detail.xhr.getResponseHeader("HX-Redirect")) localStorage.removeItem(key());
-    else save();
+    const { xhr } = event.detail;
+    const next = xhr.status === 200 ? xhr.getResponseHeader("HX-Redirect") : null;
+    if (next) localStorage.removeItem(key());
+    // What is written before the page of the new thread is there, is the draft of that page.
+    if (next?.startsWith("/t/")) path = new URL(next, location).pathname;
+    if (!next || textarea().value) save();
   });
 })();
