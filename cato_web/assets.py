@@ -116,7 +116,6 @@ BUNDLES = {
         "js/composer.js",
         "js/queue.js",
         "js/forgotten-fade.js",
-        "js/composer-keys.js",
         "js/key-hints-loader.js",
         "js/attachments.js",
         "js/attachment-removal.js",
@@ -136,6 +135,8 @@ BUNDLES = {
         "js/thinking-timer.js",
         "js/table-loader.js",
         "js/thread-activity.js",
+        # What is open closes before Escape stops an answer.
+        "js/composer-keys.js",
     ),
     # Loaded once somebody types an @.
     "js/mentions.js": ("js/mention-match.js", "js/mention-menu.js", "js/mention-removal.js"),

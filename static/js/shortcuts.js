@@ -47,10 +47,11 @@
     }
     // With Alt, an arrow opens a menu or moves through a text.
     if (event.altKey && (isTyping?.matches("select") || isTyping?.value)) return "";
+    // Many keyboards need Shift for a slash.
     const modifiers = [
       (event.ctrlKey || event.metaKey) && "ctrl",
       event.altKey && "alt",
-      event.shiftKey && "shift",
+      event.shiftKey && event.key !== "/" && "shift",
     ];
     const key = event.key === ":" ? ";" : event.key.toLowerCase();
     return [...modifiers.filter(Boolean), key].join("+");

@@ -53,7 +53,8 @@
     document.querySelector(".empty-thread")?.remove();
   });
 
-  // Screen readers announce once that the answer is complete and what it is based on, not each word of it.
+  // Screen readers announce once that the answer is complete and what it is based on, or why it ended early; not each
+  // word of it.
   const announced = new Set();
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const { target } = event.detail;
@@ -61,14 +62,15 @@
     if (announced.has(target.id)) return;
     announced.add(target.id);
     const region = document.getElementById("live-region");
-    const { author } = document.getElementById(target.id.replace("-footer", "")).dataset;
-    const isOwn = author === document.body.dataset.person;
-    const name = document.querySelector(`#${target.id.replace("-footer", "")} .turn__author`)?.textContent ?? "";
+    const turn = document.getElementById(target.id.replace("-footer", ""));
+    const name = turn.querySelector(".turn__author")?.textContent ?? "";
+    const isOwn = turn.dataset.author === document.body.dataset.person;
     const done = isOwn ? region.dataset.done : region.dataset.doneForOther.replace("*", () => name);
-    const sources = document.querySelector(`#${target.id.replace("-footer", "-summary")} [data-announcement]`);
+    const reason = turn.querySelector(".turn__status-text")?.textContent;
+    const sources = turn.querySelector("[data-announcement]")?.dataset.announcement;
     region.textContent = "";
     requestAnimationFrame(() => {
-      region.textContent = [done, sources?.dataset.announcement].filter(Boolean).join(" ");
+      region.textContent = [reason ?? done, sources].filter(Boolean).join(" ");
     });
   });
 })();

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin_thread, turn, wait_for_answer
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
 from tests.server import wait_for
 
 MEMORIES = [
@@ -230,6 +230,23 @@ def test_a_preview_is_shown_on_hover_and_on_focus(cited):
     expect(preview).to_be_hidden()
     expect(citation).to_be_focused()
     assert "Source 3" in (citation.get_attribute("aria-label") or "")
+
+
+def test_escape_closes_a_preview_before_it_stops_an_answer(cited, endpoint):
+    page = cited()
+    endpoint.script(KEY, answer="word " * 400, token_delay=0.2)
+    send_message(page, "Tell me more")
+    expect(page.locator(".send-button--stop")).to_be_visible()
+    preview = page.get_by_role("tooltip")
+    page.keyboard.press("Tab")
+    turn(page, 0).locator("a.citation").last.focus()
+    expect(preview).to_be_visible()
+
+    page.keyboard.press("Escape")
+    expect(preview).to_be_hidden()
+    expect(page.locator(".send-button--stop")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#live-region")).to_have_text(re.compile("^Stopped by Alice Owner"))
 
 
 def test_in_an_open_panel_a_citation_opens_the_item_and_opening_the_panel_takes_the_card_in(cited):
