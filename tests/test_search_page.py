@@ -53,6 +53,14 @@ def test_filters_limit_author_source_space_and_dates(crew, person):
     assert found(person, who=person.pk, space=space.pk, until="2026-12-31") == {"winter"}
 
 
+@pytest.mark.parametrize("filters", [{"q": "boat"}, {"since": "2026-01-01"}])
+def test_a_search_with_too_many_excluded_words_is_refused_with_a_reason(crew, person, filters):
+    words = " ".join(f"-word{number}" for number in range(1_000))
+    answer = signed_in(person).get(reverse("search"), filters | {"q": f"{filters.get('q', '')} {words}"})
+    assert "at most 20 phrases in quotes and excluded words" in answer.content.decode()
+    assert "winter" in found(person, q=f"boat {words.partition(' -word20')[0]}")
+
+
 def test_an_invalid_filter_is_reported_and_nothing_is_searched(crew, person):
     answer = signed_in(person).get(reverse("search"), {"q": "boat", "since": "yesterday"})
     assert "Enter a valid date." in answer.content.decode()

@@ -18,7 +18,7 @@ from chat import access
 from chat.search.operators import Resolved, resolve_choice, resolve_date, said_between
 from chat.search.query import SearchQuery
 from memory import api as memory
-from memory.api import Exchange, Filter, Phrase, all_of, parse_filter
+from memory.api import Exchange, Filter, InvalidInputError, Phrase, all_of, parse_filter
 
 _DATE_INPUT = forms.DateInput(attrs={"type": "date"})
 SOURCES_OF_TYPES = {
@@ -36,6 +36,8 @@ TYPE_CHOICES: list[tuple[Any, Any]] = [
 _SIMILARITIES = ("0.8", "0.85", "0.9")
 # Threads and documents in a menu: the newest ones, and the one that is chosen.
 _MAX_CHOICES = 100
+# Phrases and excluded words of a query: each is a search through the text of every candidate.
+_MAX_PHRASES = 20
 _FIELD_OF = {"from": "who", "in": "space", "since": "since", "before": "until", "type": "type", "thread": "thread"}
 
 
@@ -149,7 +151,13 @@ class SearchFilters(forms.Form):
         return self.cleaned_data
 
     def condition(self, query: SearchQuery) -> Filter | None:
-        """Return the condition on exchanges, None without one. The days are those of the server's time zone."""
+        """Return the condition on exchanges, None without one. The days are those of the server's time zone.
+
+        Raises InvalidInputError for a query of too many phrases and excluded words.
+        """
+        if len(query.phrases) + len(query.excluded) > _MAX_PHRASES:
+            error = _("A search can have at most %(most)s phrases in quotes and excluded words. Remove some of them.")
+            raise InvalidInputError(error % {"most": _MAX_PHRASES})
         fields = self.cleaned_data
         conditions: dict[str, object] = {}
         if fields["who"]:

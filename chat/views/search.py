@@ -82,21 +82,21 @@ def search(request: PageRequest) -> HttpResponse:
         "periods": page.periods(),
     }
     status = 200
-    if not query.text and is_valid and form.can_list:
-        context |= page.listing(request.GET.get("page", ""))
-    elif query.text and is_valid:
-        try:
+    try:
+        if not query.text and is_valid and form.can_list:
+            context |= page.listing(request.GET.get("page", ""))
+        elif query.text and is_valid:
             memory.count_search(request.user.pk)
             context |= page.results()
-        except (
-            VectorStoreUnavailableError,
-            VectorStoreDisabledError,
-            EmbeddingError,
-            InvalidInputError,
-            RateLimitedError,
-        ) as error:
-            context["error"] = str(error)
-            status = 429 if isinstance(error, RateLimitedError) else 200
+    except (
+        VectorStoreUnavailableError,
+        VectorStoreDisabledError,
+        EmbeddingError,
+        InvalidInputError,
+        RateLimitedError,
+    ) as error:
+        context["error"] = str(error)
+        status = 429 if isinstance(error, RateLimitedError) else 200
     return render(request, "chat/search.html", context, status=status)
 
 
