@@ -30,7 +30,18 @@ from memory.exchanges.feedback import set_feedback
 from memory.exchanges.supersessions import decide
 from memory.models import Document, Exchange, Feedback, Record, Supersession
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, document, exchange, exported_archive, image_of, thread, turn, upload
+from tests.factories import (
+    PersonFactory,
+    ago,
+    document,
+    exchange,
+    exported_archive,
+    image_of,
+    process_documents,
+    thread,
+    turn,
+    upload,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -295,16 +306,36 @@ def test_an_export_gives_another_account_the_same(memory, alice, bob):
     assert instruction.off_at
     mine, theirs = (Document.objects.get(owner=p, name="house.txt") for p in (alice, bob))
     assert theirs.metadata == mine.metadata == {"zone": "north"}
-    versions = [list(one.versions.order_by("number").values_list("number", "sha256")) for one in (mine, theirs)]
+    process_documents()
+    versions = [
+        list(one.versions.order_by("number").values_list("number", "sha256", "stage")) for one in (mine, theirs)
+    ]
     assert versions[0] == versions[1]
-    assert len(versions[0]) == 2
+    assert [stage for _number, _sha256, stage in versions[1]] == ["replaced", "ready"]
     note_fields = ("user_message", "timestamp", "manual_entry")
-    mine, theirs = (Exchange.objects.filter(owner=p, thread_id=None, manual_entry=True) for p in (alice, bob))
-    assert list(theirs.values(*note_fields)) == list(mine.filter(source="vadd_command").values(*note_fields))
+    notes = Exchange.objects.filter(thread_id=None, manual_entry=True, chunks=None)
+    mine, theirs = (notes.filter(owner=person).values(*note_fields) for person in (alice, bob))
+    assert list(theirs) == list(mine.filter(source="vadd_command"))
     assert SavedPrompt.objects.get(space=access.personal_space(bob.pk)).name == "report"
     for person in (bob, alice):
         file.seek(0)
         assert import_conversations(file, person_id=person.pk).already_there == 11
+
+
+def test_an_interrupted_import_of_a_document_goes_on_with_the_versions_that_are_missing(memory, alice, bob):
+    house = document(alice, "house.txt", "The house has three floors. " * 20)
+    upload(alice, "house.txt", "The house has four floors. " * 20, version_of=house)
+    file = io.BytesIO(b"".join(own_data.stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
+    import_conversations(file, person_id=bob.pk)
+    Document.objects.get(owner=bob).versions.get(number=2).delete()
+    file.seek(0)
+
+    assert import_conversations(file, person_id=bob.pk).imported == 1
+
+    process_documents()
+    versions = Document.objects.get(owner=bob).versions.order_by("number")
+    assert [version.stage for version in versions] == ["replaced", "ready"]
+    assert "four" in versions[1].chunks.first().exchange.user_message
 
 
 def test_file_names_stay_inside_the_unpacked_folder(memory, alice):

@@ -25,7 +25,7 @@ from chat.turns.branches import switch_branch
 from memory.errors import ExtractionError, InvalidInputError
 from memory.models import Document, Exchange
 from memory.spaces import access
-from tests.factories import PNG, PersonFactory, exchange, process_documents, thread, turn
+from tests.factories import PNG, PersonFactory, exchange, group, process_documents, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -249,6 +249,20 @@ def test_claude_artifacts_are_part_of_the_answer(person):
         "**tide.py**\n\n````\n```\nprint(1)\n````",
     ]
     assert report.left_out["system and tool messages"] == 2
+
+
+def test_an_update_of_a_long_artifact_is_imported_as_its_own_words(person):
+    row = claude_conversation("Write it", "", "Change it", "")
+    created = claude_artifact("create", title="The tide", type="text/markdown", content="It goes. " * 10_000)
+    updated = claude_artifact("update", old_str="It goes. ", new_str="It comes.")
+    for message, block in zip(row["chat_messages"][1::2], (created, updated), strict=True):
+        message["content"] = [block]
+
+    import_json(person, [row])
+
+    (_message, whole), (_message, change) = turns_of("About simple")
+    assert len(whole) > 80_000
+    assert change == "**The tide**\n\nIt comes."
 
 
 CLAUDE_PROJECT = {
@@ -790,6 +804,21 @@ def test_an_export_is_imported_completely_elsewhere(person):
     first, was = copy.turns.first(), exported.turns.first()
     assert [getattr(first, name) for name in fields[:3]] == [getattr(was, name) for name in fields[:3]]
     assert export_of(copy).getvalue().count(b'"message"') == 2
+
+
+def test_messages_of_a_shared_thread_name_their_authors(person):
+    ines = PersonFactory(name="Ines Dvorak")
+    shared = thread(person, space=group("Boat crew", person, ines))
+    turn(shared, "Who has the key?", "Ines.", author=person)
+    turn(shared, "I hung it up.", "Noted.", author=ines)
+
+    import_conversations(export_of(shared), person_id=PersonFactory().id)
+
+    copy = Thread.objects.exclude(pk=shared.pk).get()
+    assert [one.message for one in copy.turns.order_by("position")] == [
+        f"{person.name}: Who has the key?",
+        "Ines Dvorak: I hung it up.",
+    ]
 
 
 def test_an_export_of_an_existing_thread_is_recognised(person):

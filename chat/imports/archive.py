@@ -99,14 +99,21 @@ class ArchiveImport:
                 return self.statements.add(part)
 
     def _add_document(self, part: ArchivedDocument) -> bool | None:
-        """Upload all versions of a document in their order; return whether any is new, None if it was forgotten."""
+        """Upload all versions of a document in their order; return whether any is new, None if it was forgotten.
+
+        Only the last one is read. An interrupted import goes on with the versions that are missing.
+        """
         if not part.files:
             raise InvalidInputError(_("Its original was not kept, so it is not in the export."))
         id = self._document_id(part.id)
         known = Document.objects.filter(id__in=filter(None, (id, memory.parse_uuid(part.id))), owner_id=self.person_id)
-        if (document := known.first()) is not None:
-            return None if document.forgotten_at else False
-        for number, path in enumerate(part.files):
+        document = known.first()
+        if document is not None and document.forgotten_at:
+            return None
+        present = document.versions.count() if document is not None else 0
+        if document is not None and (document.pk != id or present >= len(part.files)):
+            return False
+        for number, path in enumerate(part.files[present:], start=present + 1):
             document = Document.objects.filter(id=id).first()
             with self._opened(path) as file:
                 memory.upload_document(
@@ -115,10 +122,11 @@ class ArchiveImport:
                     space=self.space,
                     owner_id=self.person_id,
                     source=Exchange.Source.IMPORT,
-                    metadata=dict(part.metadata) if number == 0 else None,
+                    metadata=dict(part.metadata) if document is None else None,
                     version_of=document,
                     is_separate=document is None,
                     document_id=id if document is None else None,
+                    is_replaced=number < len(part.files),
                 )
         return True
 

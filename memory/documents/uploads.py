@@ -26,7 +26,7 @@ from memory.documents.metadata import set_document_metadata, validate_document_m
 from memory.errors import DocumentConflictError, ExtractionError, InvalidInputError, VectorStoreDisabledError
 from memory.events import record_events
 from memory.exchanges.lifecycle import Metadata
-from memory.models import Document, DocumentVersion, Event, Space
+from memory.models import Document, DocumentVersion, Event, Job, Space
 from memory.models.documents import storage_path
 from memory.spaces.access import ensure_open
 from memory.text import clean_text, has_visible_text, without_bidi_controls
@@ -58,6 +58,7 @@ def upload_document(
     version_of: Document | None = None,
     is_separate: bool = False,
     document_id: uuid.UUID | None = None,
+    is_replaced: bool = False,
 ) -> UploadResult:
     """Store a file as the next version of the document `name` in `space`; a worker extracts it after the commit.
 
@@ -65,7 +66,8 @@ def upload_document(
     the name, more of the path is added to it. `metadata` replaces the document's metadata; None keeps it. `version_of`
     is a document that the caller has checked this person may change; without it, people only add versions to their own
     documents. `is_separate`: the file becomes a document of its own, with a number after its name if that is taken, and
-    with the id `document_id`, if that is not None.
+    with the id `document_id`, if that is not None. `is_replaced`: the file is only kept, as that of a version that a later
+    one has replaced.
     Raises InvalidInputError for an unsupported file or an archived project, DocumentConflictError if the document of this
     name belongs to someone else, and VectorStoreDisabledError.
     """
@@ -101,7 +103,9 @@ def upload_document(
                 _("%(owner)s already has a document %(name)s here. Give the file another name.")
                 % {"owner": document.owner, "name": name}
             )
-        version = known or _next_version(document, stored_name, file.size, sha256, kind, owner_id)
+        version = known or _next_version(
+            document, stored_name, file.size, sha256, kind, owner_id, is_replaced=is_replaced
+        )
         if metadata is not None:
             set_document_metadata(document, metadata)
         jobs.wake_worker_on_commit("read_documents")
@@ -210,7 +214,14 @@ def _version_with_bytes(document: Document, sha256: str) -> DocumentVersion | No
 
 
 def _next_version(
-    document: Document, stored_name: str, size: int, sha256: str, kind: str, owner_id: uuid.UUID
+    document: Document,
+    stored_name: str,
+    size: int,
+    sha256: str,
+    kind: str,
+    owner_id: uuid.UUID,
+    *,
+    is_replaced: bool,
 ) -> DocumentVersion:
     """Create the next version; one that failed or is still in progress is cancelled."""
     replaced = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
@@ -221,6 +232,8 @@ def _next_version(
     return DocumentVersion.objects.create(
         document=document,
         number=last + 1,
+        stage=Stage.REPLACED if is_replaced else Stage.RECEIVED,
+        state=Job.State.DONE if is_replaced else Job.State.PENDING,
         original=stored_name,
         size=size,
         sha256=sha256,

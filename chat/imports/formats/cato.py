@@ -21,17 +21,21 @@ def knows(item: Fields) -> bool:
 def read(item: Fields) -> Conversation:
     """Parse the thread with all versions; placeholder answers are left out.
 
-    A turn whose parent is not in the file follows the active turn before it.
+    A turn whose parent is not in the file follows the active turn before it. If several people wrote in the thread, each
+    message begins with the name of its author, because all of them are imported as those of one person.
     """
-    thread = fields_in(item.get("thread"))
+    thread, turns = fields_in(item.get("thread")), rows_in(item.get("turns"))
+    is_shared = len({name_in(turn.get("author")) for turn in turns}) > 1
     said: list[Said] = []
     last_of: dict[str, int] = {}  # the index of the last message of each turn
     current, attached = -1, 0
-    for turn in rows_in(item.get("turns")):
+    for turn in turns:
         id, message = name_in(turn.get("id")), text_in(turn.get("message"))
         is_forgotten = turn.get("is_forgotten") is True
         if not message:  # a forgotten turn without its text
             continue
+        if is_shared:
+            message = f"{name_in(turn.get('author'))}: {message}"
         attached += sum(len(names) for key in ("pictures", "files") if isinstance(names := turn.get(key), list))
         is_first = "parent_id" in turn and turn["parent_id"] is None
         parent = -1 if is_first else last_of.get(name_in(turn.get("parent_id")), current)

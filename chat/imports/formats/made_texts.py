@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from chat.imports.formats.values import Fields, fields_in, rows_in, text_in
 
 CANVAS = "canvas"  # a conversation has one
+# Of longer texts, an update is imported as its own words: a file with many updates would grow without bound.
+_MAX_WHOLE_CHARACTERS = 20_000
 _PROSE = ("", "text/markdown", "document", "markdown")
 _BACKTICKS = re.compile("`{3,}")
 
 
 class MadeTexts:
-    """The latest state of each made text of a conversation, so that a change is imported as the whole changed text."""
+    """The latest state of each made text of a conversation, so that an update is imported as the whole changed text."""
 
     def __init__(self, texts: Mapping[str, tuple[str, str, str]] | None = None) -> None:
         self._texts = dict(texts or {})
@@ -30,11 +32,15 @@ class MadeTexts:
         return _as_markdown(*self._texts[id])
 
     def replace(self, id: str, old: str, new: str) -> str:
-        """Replace a part of a stored text; return the whole as Markdown, "" if there is no such part."""
+        """Replace a part of a stored text; return the whole as Markdown, "" if there is no such part.
+
+        If the whole is long, return the new part.
+        """
         title, kind, text = self._texts.get(id, ("", "", ""))
         if not old or old not in text:
             return ""
-        return self.write(id, title=title, kind=kind, text=text.replace(old, new, 1))
+        whole = self.write(id, title=title, kind=kind, text=text.replace(old, new, 1))
+        return whole if len(whole) <= _MAX_WHOLE_CHARACTERS else _as_markdown(title, kind, new)
 
 
 def claude_text(block: Fields, made: MadeTexts) -> str:
