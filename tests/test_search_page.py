@@ -61,6 +61,13 @@ def test_a_search_with_too_many_excluded_words_is_refused_with_a_reason(crew, pe
     assert "winter" in found(person, q=f"boat {words.partition(' -word20')[0]}")
 
 
+def test_many_memories_are_not_all_counted_for_a_search_without_results(crew, person, monkeypatch):
+    for module in ("chat.search.rows", "chat.views.search"):
+        monkeypatch.setattr(f"{module}.MOST_COUNTED", 2)
+    html = signed_in(person).get(reverse("search"), {"q": "zeppelin", "type": "noted"}).content.decode()
+    assert "1 of more than 2 memories you can read" in html
+
+
 def test_an_invalid_filter_is_reported_and_nothing_is_searched(crew, person):
     answer = signed_in(person).get(reverse("search"), {"q": "boat", "since": "yesterday"})
     assert "Enter a valid date." in answer.content.decode()

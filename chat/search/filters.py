@@ -11,6 +11,9 @@ from typing import Any
 from django import forms
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, QuerySet
+from django.forms.utils import flatatt
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -38,6 +41,7 @@ _SIMILARITIES = ("0.8", "0.85", "0.9")
 _MAX_CHOICES = 100
 # Phrases and excluded words of a query: each is a search through the text of every candidate.
 _MAX_PHRASES = 20
+_SELECTED = mark_safe(" selected")  # no input
 _FIELD_OF = {"from": "who", "in": "space", "since": "since", "before": "until", "type": "type", "thread": "thread"}
 
 
@@ -53,20 +57,39 @@ REMOVALS = [
 ]
 
 
+class LongSelect(forms.Select):
+    """A menu of hundreds of options, for each of which Django's own would render a template."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        """Return the element."""
+        options = format_html_join(
+            "",
+            '<option value="{}"{}>{}</option>',
+            ((key, _SELECTED if str(key) == str(value or "") else "", label) for key, label in self.choices),
+        )
+        return format_html(
+            "<select{}>{}</select>", flatatt(self.build_attrs({**self.attrs, "name": name}, attrs)), options
+        )
+
+
 class SearchFilters(forms.Form):
     """The filters of one search; an empty field does not filter."""
 
     space = forms.ChoiceField(required=False, label=gettext_lazy("Space"))
     who: forms.ModelChoiceField[Any] = forms.ModelChoiceField(
-        queryset=None, required=False, empty_label=gettext_lazy("Anyone"), label=gettext_lazy("Who")
+        queryset=None,
+        required=False,
+        empty_label=gettext_lazy("Anyone"),
+        label=gettext_lazy("Who"),
+        widget=LongSelect,
     )
     since = forms.DateField(required=False, widget=_DATE_INPUT, label=gettext_lazy("From"))
     until = forms.DateField(required=False, widget=_DATE_INPUT, label=gettext_lazy("Until"))
     type = forms.ChoiceField(
         choices=[("", gettext_lazy("Any type")), *TYPE_CHOICES], required=False, label=gettext_lazy("Type")
     )
-    thread = forms.ChoiceField(required=False, label=gettext_lazy("Thread"))
-    document = forms.ChoiceField(required=False, label=gettext_lazy("Document"))
+    thread = forms.ChoiceField(required=False, label=gettext_lazy("Thread"), widget=LongSelect)
+    document = forms.ChoiceField(required=False, label=gettext_lazy("Document"), widget=LongSelect)
     similarity = forms.ChoiceField(required=False, label=gettext_lazy("Similarity"))
 
     def __init__(self, data: Mapping[str, Any], *, query: SearchQuery, person_id: uuid.UUID) -> None:
@@ -78,7 +101,7 @@ class SearchFilters(forms.Form):
         super().__init__(self._values)
         # Only authors of something readable: other names are not shown to everybody.
         written = memory.in_spaces(Exchange.objects.findable().filter(owner=OuterRef("pk")), self._readable)
-        authors = get_user_model().objects.filter(Exists(written)).order_by("name", "pk")
+        authors = get_user_model().objects.filter(Exists(written)).only("name").order_by("name", "pk")
         threads = access.readable_threads(person_id).order_by("-last_message_at", "-id")
         documents = memory.active_documents(self._readable).order_by("-created_at", "-id")
         spaces = [(space.pk, space.display_name) for space in memory.list_readable_spaces(person_id)]

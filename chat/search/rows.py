@@ -26,6 +26,7 @@ from memory.api import (
     marked_excerpt,
 )
 
+MOST_COUNTED = 10_000  # exchanges that a search covered
 _TITLE_LENGTH = 90
 _EXCERPT_LENGTH = 320
 _STATES = {
@@ -113,7 +114,7 @@ def search_figures(
     is_lexical_only: bool,
 ) -> list[FactRow]:
     """Return what a search without relevant hits covered, and how near its best match came."""
-    figures = {"searched": format_number(searched), "readable": format_number(readable)}
+    figures = {"searched": _counted(searched), "readable": _counted(readable)}
     of_all = ngettext(
         "%(searched)s of %(readable)s memory you can read",
         "%(searched)s of %(readable)s memories you can read",
@@ -134,6 +135,11 @@ def search_figures(
         behind = ngettext("%(count)s memory not indexed yet", "%(count)s memories not indexed yet", unindexed)
         index = behind % {"count": format_number(unindexed)}
     return [*rows, FactRow(_("Search index"), index)]
+
+
+def _counted(count: int) -> str:
+    more = _("more than %(count)s") % {"count": format_number(MOST_COUNTED)}
+    return format_number(count) if count <= MOST_COUNTED else more
 
 
 def _group_key(hit: Hit) -> uuid.UUID:

@@ -18,7 +18,16 @@ from django.views.decorators.http import require_GET
 from chat.rows.receipts import FactRow
 from chat.search.filters import REMOVALS, SearchFilters
 from chat.search.query import SearchQuery, parse_query
-from chat.search.rows import ORDERS, RELEVANCE, count_text, hit_rows, in_order, listed_count_text, search_figures
+from chat.search.rows import (
+    MOST_COUNTED,
+    ORDERS,
+    RELEVANCE,
+    count_text,
+    hit_rows,
+    in_order,
+    listed_count_text,
+    search_figures,
+)
 from memory import api as memory
 from memory.api import (
     EmbeddingError,
@@ -179,12 +188,12 @@ class _Page:
 
     def _figures(self, found: SearchResults) -> list[FactRow]:
         form = self.form
-        searched = memory.count_findable(form.spaces, self._condition(form))
+        searched = memory.count_findable(form.spaces, self._condition(form), most=MOST_COUNTED)
         # The similarity of the best hit is known without the filter on similarities only.
         nearest = found if form.min_similarity is None else self._search(form.without(["similarity"]))
         return search_figures(
             searched=searched,
-            readable=memory.count_findable(form.readable),
+            readable=memory.count_findable(form.readable, most=MOST_COUNTED),
             min_similarity=form.min_similarity,
             similarities=[hit.similarity for hit in nearest.results if hit.similarity is not None],
             unindexed=memory.count_unindexed(form.readable),

@@ -52,11 +52,14 @@ def memory_counts(spaces: SpaceIds | None) -> MemoryCounts:
     )
 
 
-def count_findable(spaces: SpaceIds, filters: Filter | None = None) -> int:
-    """Count the exchanges in `spaces` that a search with these filters covers; phrases do not limit what is searched."""
+def count_findable(spaces: SpaceIds, filters: Filter | None = None, *, most: int) -> int:
+    """Count the exchanges in `spaces` that a search with these filters covers; phrases do not limit what is searched.
+
+    If there are more than `most`, return `most` + 1.
+    """
     rows = in_spaces(Exchange.objects.findable(), spaces)
     condition = without_phrases(filters) if filters else None
-    return (rows.filter(to_sql(condition)) if condition else rows).count()
+    return (rows.filter(to_sql(condition)) if condition else rows)[: most + 1].count()
 
 
 def count_unindexed(spaces: SpaceIds) -> int:
