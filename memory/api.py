@@ -23,6 +23,7 @@ from memory.documents.queries import (
     active_documents,
     document_statuses,
     document_to_change,
+    first_unread_upload,
     list_chunks,
     list_versions,
     readable_document,

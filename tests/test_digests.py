@@ -22,9 +22,21 @@ from chat.digests.switching import switch_off, switch_on
 from chat.models import Digest, Thread, Turn
 from chat.threads.reader_marks import has_news, with_marks
 from memory.errors import InvalidInputError
-from memory.models import Exchange, Membership
+from memory.models import DocumentVersion, Exchange, Membership
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, answer_job, exchange, exported_archive, group, signed_in, turn
+from tests.factories import (
+    PersonFactory,
+    ago,
+    answer_job,
+    exchange,
+    exported_archive,
+    group,
+    process_documents,
+    signed_in,
+    thread,
+    turn,
+    upload,
+)
 from tests.usage import KEY, connect, limit, used
 
 # Answers are written in other threads, which see what is committed.
@@ -153,6 +165,49 @@ def test_the_next_one_goes_to_the_same_thread_and_does_not_tell_of_the_last_one(
     assert recalled(second) == {"The boat is red", "The anchor is new"}
     assert len(model.requests(KEY)[0]["messages"]) == 2, "earlier digests are not in the prompt"
     assert first.answer not in str(model.requests(KEY)[0]["messages"])
+
+
+def test_what_is_still_in_progress_is_told_by_the_next_one(model, person):
+    exchange(person, "The boat is red", timestamp=ago(hours=3))
+    asked = turn(thread(person), "Where is the anchor?", state="answering")
+    Turn.objects.filter(pk=asked.pk).update(created_at=ago(minutes=10))
+    due(person)
+
+    run()
+
+    (first,) = digests(person)
+    assert recalled(first) == {"The boat is red"}
+    exchange(person, "Where is the anchor?", "In the shed.", timestamp=Turn.objects.get(pk=asked.pk).created_at)
+    Turn.objects.filter(pk=asked.pk).update(state="complete")
+    Digest.objects.update(due_at=ago(minutes=1))
+    run()
+    assert recalled(digests(person)[1]) == {"Where is the anchor?"}
+
+
+def test_a_document_that_is_still_read_is_told_by_the_next_one(model, person):
+    exchange(person, "The boat is red", timestamp=ago(hours=3))
+    upload(person, "Harbour.md", "The harbour opens in May.")
+    DocumentVersion.objects.update(created_at=ago(minutes=10))
+    due(person)
+    run()
+    assert row(person).covered_until == DocumentVersion.objects.get().created_at
+    process_documents()
+
+    Digest.objects.update(due_at=ago(minutes=1))
+    run()
+
+    assert recalled(digests(person)[1]) == {"The harbour opens in May."}
+
+
+def test_an_answer_that_does_not_end_holds_a_digest_back_for_an_hour(model, person):
+    exchange(person, "The boat is red", timestamp=ago(hours=3))
+    turn(thread(person), "Where is the anchor?", state="answering")
+    Turn.objects.update(created_at=ago(hours=2))
+    due(person)
+
+    run()
+
+    assert row(person).covered_until > ago(minutes=1)
 
 
 def test_a_deleted_thread_and_one_that_others_can_read_now_are_replaced(model, person):

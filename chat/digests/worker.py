@@ -12,11 +12,11 @@ import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -53,6 +53,8 @@ _LOOK_AGAIN = timedelta(seconds=10)  # after an answer that runs elsewhere or wa
 _MAX_RESTARTS = 3  # of an answer whose process died
 # What is older is not told: a digest can be without a model, or above a limit, for months.
 _MAX_PERIOD = timedelta(days=31)
+# For an answer or a document that is still in progress; the next digest tells of it.
+_MAX_HELD_BACK = timedelta(hours=1)
 # One per process: answers would take the threads of other tasks.
 _lock = threading.Lock()
 
@@ -164,14 +166,15 @@ class DigestRun:
         """Post the message, with its turn on the row in the same transaction; None if there is nothing to tell."""
         digest, now = self._digest, timezone.now()
         readable = memory.readable_space_ids(digest.person_id) if digest.person.is_active else frozenset()
-        period = DateRange(max(digest.covered_until, now - _MAX_PERIOD), now)
+        start = max(digest.covered_until, now - _MAX_PERIOD)
+        period = DateRange(start, max(start, _complete_until(readable, now)))
         scope = DigestScope(period, parse_space_ids(digest.space_ids))
         spaces = scope.limit(readable)
         if reason := _obstacle(spaces):
             self._skip(reason)
             return None
         if not memory.has_happened(period, spaces=spaces, except_thread=digest.thread_id):
-            self._plan_next(covered_until=now)
+            self._plan_next(covered_until=period.end)
             return None
         try:
             with transaction.atomic():
@@ -183,7 +186,9 @@ class DigestRun:
                     digest_scope=scope.as_json(),
                 )
                 turn = posted.turn
-                self._lease.renew(thread=turn.thread_id, turn=turn.id, covered_until=now, posted_at=now, failures=0)
+                self._lease.renew(
+                    thread=turn.thread_id, turn=turn.id, covered_until=period.end, posted_at=now, failures=0
+                )
         except UsageLimitError as error:
             self._skip(str(error))
             return None
@@ -213,6 +218,17 @@ class DigestRun:
         digest = self._digest
         schedule = Schedule(digest.at, digest.time_zone, digest.weekday)
         self._lease.release(due_at=schedule.next_after(timezone.now()), turn=None, failures=0, **fields)
+
+
+def _complete_until(spaces: SpaceIds, now: datetime) -> datetime:
+    """Return the time until which all that was asked or uploaded in these spaces has been answered and read.
+
+    What is in progress is remembered later under the time when it began.
+    """
+    since = now - _MAX_HELD_BACK
+    unanswered = Turn.objects.unfinished().filter(thread__space_id__in=spaces, created_at__gte=since)
+    asked_at: datetime | None = unanswered.aggregate(first=Min("created_at"))["first"]
+    return min(filter(None, (asked_at, memory.first_unread_upload(spaces, since=since), now)))
 
 
 def _obstacle(spaces: SpaceIds) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 from django.utils.translation import gettext as _
 
 from memory.documents.publishing import chunk_progress
@@ -141,6 +141,15 @@ def unfinished_versions(document_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Ve
     unfinished = [row for row in newest.values() if row.stage in (*DocumentVersion.UNDER_WAY, Stage.FAILED)]
     progress = chunk_progress([row.pk for row in unfinished]) if unfinished else {}
     return {row.document_id: _state(row, progress) for row in unfinished}
+
+
+def first_unread_upload(spaces: SpaceIds, *, since: datetime) -> datetime | None:
+    """Return when the first file was uploaded that is still read or embedded, of those in `spaces` since then."""
+    versions = DocumentVersion.objects.filter(
+        stage__in=DocumentVersion.UNDER_WAY, created_at__gte=since, document__space_id__in=spaces
+    )
+    uploaded_at: datetime | None = versions.aggregate(first=Min("created_at"))["first"]
+    return uploaded_at
 
 
 def list_versions(document: Document) -> list[VersionStatus]:
