@@ -152,6 +152,17 @@ def test_a_second_import_adds_only_what_is_new(person):
     assert Exchange.objects.count() == 2
 
 
+def test_a_part_grows_although_a_person_and_the_channel_were_renamed(person):
+    days = {"buoys/2024-05-03": [said(MAY_3, "The line is 12 mm")]}
+    import_conversations(slack(days), person_id=person.id)
+    PersonFactory(name="Anna Sund-Lie", email="anna@halden.example")
+    days = {"marks/2024-05-03": [*days["buoys/2024-05-03"], said(MAY_3 + 60, "And the shackle 16 mm", "U2")]}
+
+    import_conversations(slack(days, channels=[{"id": "C1", "name": "marks"}]), person_id=person.id)
+
+    assert messages() == ["#marks, 2024-05-03\nAnna Sund-Lie: The line is 12 mm\nBen Lie: And the shackle 16 mm"]
+
+
 def test_a_part_that_lost_lines_is_not_replaced(person):
     root = f"{MAY_3}.000100"
     first, second = said(MAY_3, "Who has the key?", thread_ts=root), said(MAY_4, "I have it", "U2", thread_ts=root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from memory import api as memory
 from memory.api import Exchange, NewExchange, Space
 
 _MAX_TITLE_LENGTH, _MAX_MODEL_LENGTH = 200, 120
+# What begins a line of a transcript: the channel before a date, or who wrote the message.
+_NAME = re.compile(r"^(?:#.*(?=, \d{4}-\d\d-\d\d$)|[^:\n]*: )", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +105,17 @@ def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequen
 
 
 def _extend_known(known: Mapping[uuid.UUID, Turn], dated: Sequence[DatedPair]) -> list[Turn]:
-    """Replace the messages of known turns of a transcript that only lack lines of it; return these turns."""
+    """Replace the messages of known turns of a transcript that only lack lines of it; return these turns.
+
+    People and channels can have other names since.
+    """
     changed = []
     for item in dated:
         turn = known.get(item.id)
         if turn is None or turn.exchange_id is None or turn.message == item.pair.message:
             continue
-        if set(turn.message.splitlines()) <= set(item.pair.message.splitlines()):
+        known_lines, lines = (set(_NAME.sub("", text).splitlines()) for text in (turn.message, item.pair.message))
+        if known_lines <= lines:
             turn.message = item.pair.message
             turn.revision += 1
             changed.append(turn)
