@@ -1,7 +1,6 @@
 """The public interface of memory: every function and type that chat and cato_web may use."""
 
 from memory import jobs, signals
-from memory.administration.filters import DATE_INPUT
 from memory.administration.operations import enqueue_retention_if_due
 from memory.administration.reveals import end_all_reveals, list_reveals
 from memory.documents.attached import MAX_EXTRACTED_CHARACTERS, extract_page_text, extract_text
@@ -287,6 +286,7 @@ from memory.utils.rate_limits import (
 )
 from memory.utils.remaining_time import estimate_remaining
 from memory.utils.stored_files import delete_after_commit, delete_file_on_rollback, delete_orphaned_files
+from memory.utils.widgets import DATE_INPUT, LongSelect
 from memory.utils.write_pauses import pause_after_writing
 from memory.views.administration.shared import space_label
 from memory.views.document_rows import DocumentProgress, DocumentRow, UploadChip, document_progress, document_row

@@ -617,7 +617,7 @@ def test_the_audit_log_names_people_and_things(memory, page, ada, bob):
     assert "secret" not in markup
     assert reverse("thread", args=[own.pk]) not in markup
     assert f'href="{reverse("thread", args=[shared.pk])}"' in markup
-    assert f'href="{reverse("admin_people")}#person-{bob.pk}"' in markup
+    assert f'href="{reverse("admin_people", query={"q": bob.email})}"' in markup
 
 
 def test_the_audit_log_says_what_was_deleted(memory, page, ada, bob):
@@ -635,3 +635,33 @@ def test_the_audit_log_says_what_was_deleted(memory, page, ada, bob):
     assert "a deleted document in the personal space of Bob Team" in text
     assert "secret" not in text
     assert "Gone plan" not in text
+
+
+# The list of people
+
+
+def listed_people(page, **query) -> list[str]:
+    markup = page.get(reverse("admin_people"), query).content.decode()
+    return re.findall(r'table__name"><bdi>([^<]*)', markup)
+
+
+def test_people_are_filtered_by_name_address_role_and_state(memory, page, ada, bob):
+    roles.set_active(PersonFactory(name="Carla Gone").pk, False, by=ada)
+    assert listed_people(page) == ["Ada Admin", "Bob Team", "Carla Gone"]
+    assert listed_people(page, q="bob") == listed_people(page, q=bob.email.upper()) == ["Bob Team"]
+    assert listed_people(page, role="administrator") == ["Ada Admin"]
+    assert listed_people(page, state="False") == ["Carla Gone"]
+    assert "Nobody matches." in page.get(reverse("admin_people"), {"q": "zeppelin"}).content.decode()
+
+
+def test_a_long_list_of_people_has_pages_and_an_action_returns_to_its_page(memory, page, ada):
+    people = [PersonFactory(name=f"Person {number:02}") for number in range(60)]
+    markup = page.get(reverse("admin_people"), {"page": 2}).content.decode()
+    assert len(listed_people(page)) == 50
+    assert "Person 59" in markup
+    action = html.unescape(re.search(rf'formaction="([^"]*{people[-1].pk}/active[^"]*)"', markup)[1])
+
+    answer = page.post(action, {"active": "no"})
+
+    assert answer.url == f"{reverse('admin_people')}?page=2"
+    assert listed_people(page, state="False") == ["Person 59"]

@@ -95,7 +95,8 @@ def _find_things(ids: set[uuid.UUID], viewer_id: uuid.UUID) -> dict[uuid.UUID, T
         things[id] = TargetPart(text, str(id), url)
 
     for person in User.objects.filter(pk__in=ids):
-        add(person.pk, person.name, f"{reverse('admin_people')}#person-{person.pk}" if person.left_at is None else "")
+        url = reverse("admin_people", query={"q": person.email}) if person.left_at is None else ""
+        add(person.pk, person.name, url)
     for space in Space.objects.filter(pk__in=ids).select_related("owner"):
         can_open = space.pk in readable or space.has_members
         add(space.pk, space_label(space), reverse("space", args=[space.pk]) if can_open else "")

@@ -11,9 +11,6 @@ from typing import Any
 from django import forms
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, QuerySet
-from django.forms.utils import flatatt
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -21,9 +18,8 @@ from chat import access
 from chat.search.operators import Resolved, resolve_choice, resolve_date, said_between
 from chat.search.query import SearchQuery
 from memory import api as memory
-from memory.api import Exchange, Filter, InvalidInputError, Phrase, all_of, parse_filter
+from memory.api import DATE_INPUT, Exchange, Filter, InvalidInputError, LongSelect, Phrase, all_of, parse_filter
 
-_DATE_INPUT = forms.DateInput(attrs={"type": "date"})
 SOURCES_OF_TYPES = {
     "said": ["chat", "import", "api", "cli"],
     "noted": ["vadd_command"],
@@ -41,7 +37,6 @@ _SIMILARITIES = ("0.8", "0.85", "0.9")
 _MAX_CHOICES = 100
 # Phrases and excluded words of a query: each is a search through the text of every candidate.
 _MAX_PHRASES = 20
-_SELECTED = mark_safe(" selected")  # no input
 _FIELD_OF = {"from": "who", "in": "space", "since": "since", "before": "until", "type": "type", "thread": "thread"}
 
 
@@ -57,21 +52,6 @@ REMOVALS = [
 ]
 
 
-class LongSelect(forms.Select):
-    """A menu of hundreds of options, for each of which Django's own would render a template."""
-
-    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        """Return the element."""
-        options = format_html_join(
-            "",
-            '<option value="{}"{}>{}</option>',
-            ((key, _SELECTED if str(key) == str(value or "") else "", label) for key, label in self.choices),
-        )
-        return format_html(
-            "<select{}>{}</select>", flatatt(self.build_attrs({**self.attrs, "name": name}, attrs)), options
-        )
-
-
 class SearchFilters(forms.Form):
     """The filters of one search; an empty field does not filter."""
 
@@ -83,8 +63,8 @@ class SearchFilters(forms.Form):
         label=gettext_lazy("Who"),
         widget=LongSelect,
     )
-    since = forms.DateField(required=False, widget=_DATE_INPUT, label=gettext_lazy("From"))
-    until = forms.DateField(required=False, widget=_DATE_INPUT, label=gettext_lazy("Until"))
+    since = forms.DateField(required=False, widget=DATE_INPUT, label=gettext_lazy("From"))
+    until = forms.DateField(required=False, widget=DATE_INPUT, label=gettext_lazy("Until"))
     type = forms.ChoiceField(
         choices=[("", gettext_lazy("Any type")), *TYPE_CHOICES], required=False, label=gettext_lazy("Type")
     )

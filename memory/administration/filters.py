@@ -11,7 +11,6 @@ from datetime import date, datetime, time
 from typing import Any
 
 import django_filters as filters
-from django import forms
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
@@ -25,9 +24,9 @@ from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchan
 from memory.spaces.access import SpaceIds, in_spaces
 from memory.text import clean_text
 from memory.utils.formatting import SOURCES
+from memory.utils.widgets import DATE_INPUT, LongSelect
 
 Stage = DocumentVersion.Stage
-DATE_INPUT = forms.DateInput(attrs={"type": "date"})
 # Nothing is stored outside, and these can be converted to any time zone.
 _FIRST_DAY, _LAST_DAY = date(1900, 1, 1), date(9998, 12, 31)
 # Choice that stands for all personal spaces.
@@ -65,8 +64,12 @@ class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
         super().__init__(data, rows)
 
     q = filters.CharFilter(method="filter_text", label=_("Words, or an id"))
-    person = filters.ModelChoiceFilter(field_name="owner", queryset=_people, empty_label=_("Anyone"), label=_("Who"))
-    space = filters.ChoiceFilter(choices=_spaces, method="filter_space", empty_label=_("All spaces"), label=_("Space"))
+    person = filters.ModelChoiceFilter(
+        field_name="owner", queryset=_people, empty_label=_("Anyone"), label=_("Who"), widget=LongSelect
+    )
+    space = filters.ChoiceFilter(
+        choices=_spaces, method="filter_space", empty_label=_("All spaces"), label=_("Space"), widget=LongSelect
+    )
 
     # Filters in the first row of the form.
     common = ("q", "person", "space", "source")

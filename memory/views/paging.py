@@ -16,13 +16,20 @@ class LongPaginator(Paginator):  # type: ignore[type-arg]  # Django's cannot be 
     """Pages of a sorted query set, whose rows are counted up to 10,000, or up to the page that is asked for.
 
     `first(n)` returns rows in the same order among which the first `n` are, if that is quicker than sorting all.
+    `is_by_name`: the rows are not in the order of time.
     """
 
     def __init__(
-        self, rows: QuerySet[Any, Any], per_page: int, *, first: Callable[[int], QuerySet[Any, Any]] | None = None
+        self,
+        rows: QuerySet[Any, Any],
+        per_page: int,
+        *,
+        first: Callable[[int], QuerySet[Any, Any]] | None = None,
+        is_by_name: bool = False,
     ) -> None:
         """Read nothing yet."""
         super().__init__(rows, per_page)
+        self.is_by_name = is_by_name
         self._rows = rows
         self._first = first
         self._limit = _MAX_COUNTED

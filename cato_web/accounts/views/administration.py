@@ -1,4 +1,7 @@
-"""The administrators' page of users and invitations."""
+"""The administrators' page of users and invitations.
+
+The address of an action has that of the page in `next`, so that the same people are listed after it.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
+import django_filters as filters
 from django.contrib import messages
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import roles, services
@@ -21,8 +27,38 @@ from cato_web.accounts.forms import InvitationForm
 from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from cato_web.accounts.second_factor import services as second_factor
 from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views.auth import safe_redirect_target
 from memory import api as memory
-from memory.api import admin_required
+from memory.api import LongPaginator, admin_required
+
+_PAGE_SIZE = 50
+_LISTED = User.objects.filter(left_at=None)
+
+
+class PeopleSelection(filters.FilterSet):  # type: ignore[misc]
+    """Filters of the list."""
+
+    q = filters.CharFilter(method="filter_text", label=gettext_lazy("Name or e-mail address"))
+    role = filters.ChoiceFilter(
+        choices=User.Role.choices, empty_label=gettext_lazy("Any role"), label=gettext_lazy("Role")
+    )
+    state = filters.ChoiceFilter(
+        choices=[(True, gettext_lazy("Active")), (False, gettext_lazy("Deactivated"))],
+        field_name="is_active",
+        empty_label=gettext_lazy("Any state"),
+        label=gettext_lazy("State"),
+    )
+
+    common, hidden = ("q", "role", "state"), ()
+
+    @property
+    def is_set(self) -> bool:
+        """Return whether a filter is set."""
+        return self.is_valid() and any(self.form.cleaned_data.values())
+
+    def filter_text(self, rows: QuerySet[User], name: str, value: str) -> QuerySet[User]:
+        """Return the people whose name or address contains the text."""
+        return rows.filter(Q(name__icontains=value) | Q(email__icontains=value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +135,7 @@ def set_role(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpRespons
             messages.success(request, text % {"name": person.name})
         except roles.LastAdministratorError as error:
             messages.error(request, str(error))
-    return redirect("admin_people")
+    return _back(request)
 
 
 @admin_required
@@ -108,12 +144,12 @@ def set_active(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpRespo
     """Activate or deactivate another user."""
     if person_id == request.user.pk:
         messages.error(request, _("You cannot deactivate your own account."))
-        return redirect("admin_people")
+        return _back(request)
     try:
         roles.set_active(person_id, request.POST.get("active") == "yes", by=request.user)
     except roles.LastAdministratorError as error:
         messages.error(request, str(error))
-    return redirect("admin_people")
+    return _back(request)
 
 
 @admin_required
@@ -128,7 +164,7 @@ def remove_second_factor(request: AuthenticatedRequest, person_id: uuid.UUID) ->
         messages.success(request, text % {"name": person.name})
     else:
         messages.error(request, _("%(name)s has no second factor.") % {"name": person.name})
-    return redirect("admin_people")
+    return _back(request)
 
 
 @admin_required
@@ -139,12 +175,20 @@ def revoke_link(request: AuthenticatedRequest, link_id: int) -> HttpResponse:
         messages.success(request, _("The link is revoked."))
     else:
         messages.error(request, _("This link was used, revoked or has expired already."))
-    return redirect("admin_people")
+    return _back(request)
+
+
+def _back(request: AuthenticatedRequest) -> HttpResponse:
+    """Return to the people that were listed."""
+    return redirect(safe_redirect_target(request.GET.get("next") or reverse("admin_people")))
 
 
 def _page(
     request: AuthenticatedRequest, *, form: InvitationForm, link: str = "", reset: tuple[str, str] | None = None
 ) -> HttpResponse:
+    selection = PeopleSelection(request.GET, _LISTED.order_by("name", "id"))
+    page = LongPaginator(selection.qs, _PAGE_SIZE, is_by_name=True).get_page(request.GET.get("page"))
+    shown = reverse("admin_people", query=request.GET)
     protected = second_factor.ids_with_second_factor()
     rows = [
         PersonRow(
@@ -155,20 +199,24 @@ def _page(
             joined_at=p.joined_at,
             is_active=p.is_active,
             is_administrator=p.is_administrator,
-            active_url=reverse("set_user_active", args=[p.id]),
-            reset_url=reverse("create_reset_link", args=[p.id]) if p.is_active else "",
-            role_url=reverse("set_role", args=[p.id]),
-            second_factor_url=reverse("remove_second_factor", args=[p.id]) if p.pk in protected else "",
+            active_url=reverse("set_user_active", args=[p.id], query={"next": shown}),
+            reset_url=reverse("create_reset_link", args=[p.id], query=request.GET) if p.is_active else "",
+            role_url=reverse("set_role", args=[p.id], query={"next": shown}),
+            second_factor_url=(
+                reverse("remove_second_factor", args=[p.id], query={"next": shown}) if p.pk in protected else ""
+            ),
             exchanges_url=f"{reverse('admin_exchanges')}?person={p.pk}",
             documents_url=f"{reverse('admin_documents')}?person={p.pk}",
             export_url=reverse("export_person", args=[p.pk]),
             is_you=p.pk == request.user.pk,
         )
-        for p in User.objects.filter(left_at=None).order_by("name", "id")
+        for p in page
     ]
     context = {
         "section": "admin",
         "tab": "people",
+        "selection": selection,
+        "page": page,
         "people": rows,
         "link": link,
         "reset": reset,

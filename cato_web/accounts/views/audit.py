@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET
 
 from cato_web.accounts.audit_targets import TargetPart, target_parts, token_texts
 from cato_web.accounts.models import AuditEntry, User
-from memory.api import DATE_INPUT, LongPaginator, PageRequest, admin_required
+from memory.api import DATE_INPUT, LongPaginator, LongSelect, PageRequest, admin_required
 
 _PAGE = 100
 
@@ -44,7 +44,11 @@ class AuditSelection(filters.FilterSet):  # type: ignore[misc]
 
     q = filters.CharFilter(field_name="target", lookup_expr="icontains", label=_("What it was about"))
     who = filters.ModelChoiceFilter(
-        field_name="actor", queryset=User.objects.order_by("name", "pk"), empty_label=_("Anyone"), label=_("Who")
+        field_name="actor",
+        queryset=User.objects.order_by("name", "pk"),
+        empty_label=_("Anyone"),
+        label=_("Who"),
+        widget=LongSelect,
     )
     action = filters.ChoiceFilter(choices=_actions, empty_label=_("Anything"), label=_("What"))
     since = filters.DateFilter(field_name="at", lookup_expr="date__gte", widget=DATE_INPUT, label=_("From"))
