@@ -61,6 +61,12 @@ def test_a_search_with_too_many_excluded_words_is_refused_with_a_reason(crew, pe
     assert "winter" in found(person, q=f"boat {words.partition(' -word20')[0]}")
 
 
+def test_labels_of_menus_are_for_screen_readers_only(crew, person):
+    html = signed_in(person).get(reverse("search")).content.decode()
+    hidden = re.findall(r'<label class="visually-hidden"\s+for="id_(\w+)"', html)
+    assert hidden == ["space", "who", "type", "thread", "document", "similarity"]
+
+
 def test_many_memories_are_not_all_counted_for_a_search_without_results(crew, person, monkeypatch):
     for module in ("chat.search.rows", "chat.views.search"):
         monkeypatch.setattr(f"{module}.MOST_COUNTED", 2)
