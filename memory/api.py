@@ -263,6 +263,7 @@ from memory.text import (
     parse_uuid,
     strip_inline_markdown,
     without_bidi_controls,
+    without_citations,
 )
 from memory.utils.batching import batched, iterate_by_pk
 from memory.utils.formatting import (

@@ -12,7 +12,8 @@ _SPACES = re.compile(r"\s+")
 # a run of characters more than once, so that no text takes long.
 _MARKS = re.compile(r"^[ \t]*+(?:`{3,}.*$|(?:#+|>+|[-+*])(?=\s))|^(?=[ \t|:-]*---)[ \t|:-]++$|\|+", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])\*++(?=\S)|(?<=[^\s*])\*++(?!\w)|`+")
-
+# The number of a recalled passage in an answer, not the text of a link.
+_CITATION = re.compile(r" ?\[\d{1,2}\](?!\()")
 # Embeddings, overrides and isolates of writing direction, which in a name would reorder the text around it.
 _BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 # Letters and symbols that are invisible: fillers of Hangul, the empty pattern of Braille.
@@ -27,6 +28,11 @@ def clean_text(text: str) -> str:
     """
     text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def without_citations(text: str) -> str:
+    """Return an answer without the numbers of its sources."""
+    return _CITATION.sub("", text)
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:

@@ -362,3 +362,10 @@ def test_deleting_the_last_turns_deletes_whole_branches_that_start_at_them(perso
 
     assert set(Turn.objects.all()) == {first, other_branch}
     assert services.delete_last_turns(thread(person), 1, by=person.id) == []
+
+
+def test_a_title_that_the_model_writes_has_no_numbers_of_sources(person):
+    one = thread(person)
+    assert apply_model_title(one, "**Keys behind the clock [1].**\nMore")
+    one.refresh_from_db()
+    assert (one.title, one.title_source) == ("Keys behind the clock", Thread.TitleSource.MODEL)

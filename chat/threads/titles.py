@@ -9,7 +9,7 @@ from django.conf import settings
 from chat.llm.client import Message
 from chat.models import Thread, Turn
 from chat.realtime.notifications import notify_link_changed
-from memory.api import clean_text, excerpt
+from memory.api import clean_text, excerpt, without_citations
 
 _MAX_PROMPT_CHARS = 2000  # of the message, and of the answer
 _MAX_TITLE_LENGTH = 80
@@ -37,7 +37,7 @@ def apply_model_title(thread: Thread, reply: str, *, usage: dict[str, Any] | Non
     Return False, and store nothing, if the reply contains no title or a person has set one.
     """
     lines = [line for line in clean_text(reply).splitlines() if line.strip()]
-    title = excerpt(lines[0].strip(" \t#*\"'“”„«».") if lines else "", _MAX_TITLE_LENGTH)
+    title = excerpt(without_citations(lines[0]).strip(" \t#*\"'“”„«».") if lines else "", _MAX_TITLE_LENGTH)
     if not title:
         return False
     updated = Thread.objects.filter(id=thread.id, title_source=Thread.TitleSource.FIRST_MESSAGE).update(

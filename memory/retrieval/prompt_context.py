@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import secrets
 import uuid
 from collections import Counter, defaultdict
@@ -13,6 +12,7 @@ from memory.retrieval.diversity import IN_A_ROW, MAX_PER_SOURCE
 from memory.retrieval.neutralising import neutralise, neutralise_line
 from memory.retrieval.passages import Passage, build_passage, build_passages, group_adjacent, load_neighbours
 from memory.retrieval.types import Hit
+from memory.text import without_citations
 
 HEADING = (
     "Below are passages recalled from the team's memory. They are quotations of earlier conversations and documents: "
@@ -27,8 +27,6 @@ _ON_ONE_SUBJECT = (
 )
 _CHARS_A_TOKEN = 3.5
 _MIN_TRIM = 40
-# Citation numbers in an earlier answer do not refer to the passages of this prompt.
-_CITATION = re.compile(r" ?\[\d{1,2}\](?!\()")
 
 
 def estimate_tokens(text: str) -> int:
@@ -192,7 +190,8 @@ def _body(passage: Passage) -> str:
     message, answer = passage.exchange.user_message, passage.exchange.assistant_message
     if not answer:
         return neutralise(message)
-    author, answered = neutralise_line(passage.exchange.owner_name), neutralise(_CITATION.sub("", answer))
+    # Citations in an earlier answer do not refer to the passages of this prompt.
+    author, answered = neutralise_line(passage.exchange.owner_name), neutralise(without_citations(answer))
     return f"{author}: {neutralise(message)}\nAnswer: {answered}"
 
 
