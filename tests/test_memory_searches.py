@@ -104,6 +104,8 @@ def test_a_resumed_answer_goes_on_with_the_sources_that_it_cites(alice, endpoint
     assert 'number="1"' in quoted, "the passage that the partial text cites is in the prompt"
     assert FACT in quoted
     assert "the ferry leaves at seven" in text_of(page)
+    searched = re.findall("Searched memory for “([^”]*)”", text_of(page))
+    assert searched == ["Bergmann contract", "ferry Skagen"]
     assert text_of(page).index("Bergmann ends on") < text_of(page).rindex("The ferry to Skagen leaves")
 
 

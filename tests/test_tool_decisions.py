@@ -20,6 +20,7 @@ from chat.models import ToolServer, Turn
 from chat.tools.connection import ServerTool
 from chat.tools.offered import OfferedTool
 from chat.tools.uses import ASK_FOR, ToolUse, decide, tool_uses
+from chat.turns.restarting import resume_turn
 from tests.factories import ago, answer_job, thread, turn
 from tests.server import wait_for
 
@@ -140,3 +141,16 @@ def test_an_allowed_call_is_made_unless_the_answer_is_stopped(alarm, answering, 
 
     assert len(calls) == (not is_stopped)
     assert ("no longer available" if is_stopped else "The alarm is set.") in told
+
+
+def test_a_resumed_answer_keeps_the_calls_of_its_first_part_and_ends_what_was_open(alarm, answering, monkeypatch):
+    monkeypatch.setattr("chat.answers.tool_uses.ASK_FOR", timedelta(0))
+    uses = [ToolUse("weather", "set_alarm", "", "{}", state) for state in ("done", "waiting", "allowed", "running")]
+    stored = {"tool_uses": [use.as_json() for use in uses], "state": Turn.State.INTERRUPTED, "answer": "It is"}
+    Turn.objects.filter(id=answering.id).update(**stored)
+
+    resumed = resume_turn(Turn.objects.get(id=answering.id))
+    call(alarm, resumed)
+
+    states = [use.state for use in tool_uses(Turn.objects.get(id=answering.id))]
+    assert states == ["done", "expired", "failed", "failed", "expired"]

@@ -59,6 +59,7 @@ class MemorySearches:
     def __init__(self, stream: AnswerStream, prepared: PreparedAnswer) -> None:
         self._stream = stream
         self.prepared = prepared
+        self._earlier = stream.memory_searches
         self._searches: list[_Search] = []
         self._remaining_tokens = 0
         self._rounds = 0
@@ -192,7 +193,7 @@ class MemorySearches:
             recalled = (*self.prepared.recalled, *passages)
             citations = citations_of(turn.id, recalled, titles, self.prepared.web_search)
             self.prepared = replace(self.prepared, recalled=recalled, titles=titles, citations=citations)
-        self._stream.memory_searches = [each.as_json() for each in self._searches]
+        self._stream.memory_searches = [*self._earlier, *(each.as_json() for each in self._searches)]
         leased.update(memory_searches=self._stream.memory_searches, revision=revision)
         return kept
 

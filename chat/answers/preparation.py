@@ -182,8 +182,6 @@ def _begin_answering(job: AnswerJob, fields: dict[str, Any]) -> bool:
         revision=turn.revision + 1,
         finish_reason="",
         is_dummy=job.endpoint is None,
-        memory_searches=[],
-        tool_uses=[],
         fallback={},
         heartbeat_at=timezone.now(),
         **fields,
@@ -216,7 +214,7 @@ def prepared_turn(job: AnswerJob, prepared: PreparedAnswer) -> tuple[Turn, TurnD
     """Return the turn as its row is after the preparation, with the details that pages show of it."""
     turn = copy(job.turn)
     turn.state, turn.revision, turn.recall_note = Turn.State.ANSWERING, prepared.revision, prepared.note
-    turn.memory_searches, turn.tool_uses, turn.fallback = [], [], {}
+    turn.fallback = {}
     turn.web_search = prepared.web_search.as_json() if prepared.web_search else {}
     turn.applied_instructions = [str(row.id) for row in prepared.instructions]
     turn.has_instruction, turn.is_correction = prepared.has_instruction, prepared.is_correction

@@ -49,8 +49,9 @@ class AnswerStream:
         self.logprobs = Logprobs() if job.turn.generation_options.get("logprobs") else None
         self.usage: dict[str, Any] | None = None
         self.tool_calls = ToolCallCollector()
-        self.memory_searches: list[dict[str, Any]] = []
-        self.tool_uses: list[dict[str, Any]] = []
+        # With those of the part of the answer that is continued.
+        self.memory_searches: list[dict[str, Any]] = job.turn.memory_searches
+        self.tool_uses: list[dict[str, Any]] = job.turn.tool_uses
         # Whether it waits until a person allows a tool.
         self.state: str = Turn.State.ANSWERING
         self.finish_reason = ""
@@ -89,6 +90,7 @@ class AnswerStream:
         self._received_chars = 0
         # An answer can take several requests: the usage of the earlier ones, and where the text of this one begins.
         self._earlier_usage: dict[str, Any] = {}
+        self._earlier_calls = len(self.memory_searches) + len(self.tool_uses)
         self._round_start = len(self.text)
         self._max_chars = settings.CATO.chat.max_answer_chars
 
@@ -116,7 +118,8 @@ class AnswerStream:
     @property
     def has_received(self) -> bool:
         """Return whether the model has begun to answer: it has sent text or reasoning, or called a tool."""
-        return bool(self._received_chars or self.tool_calls.calls or self.memory_searches or self.tool_uses)
+        calls = len(self.memory_searches) + len(self.tool_uses)
+        return bool(self._received_chars or self.tool_calls.calls or calls > self._earlier_calls)
 
     @property
     def round_text(self) -> str:

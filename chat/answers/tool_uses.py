@@ -45,6 +45,7 @@ class ToolUses:
     def __init__(self, stream: AnswerStream, offered: Iterable[OfferedTool]) -> None:
         self._stream = stream
         self._offered = {tool.function_name: tool for tool in offered}
+        self._earlier = stream.tool_uses
         self._uses: list[ToolUse] = []
         self._lock = asyncio.Lock()
 
@@ -177,7 +178,7 @@ class ToolUses:
             return False
         self._take_decisions(turn)
         is_waiting = any(use.state == "waiting" for use in self._uses)
-        self._stream.tool_uses = [use.as_json() for use in self._uses]
+        self._stream.tool_uses = [*self._earlier, *(use.as_json() for use in self._uses)]
         self._stream.state = Turn.State.WAITING if is_waiting else Turn.State.ANSWERING
         leased.update(tool_uses=self._stream.tool_uses, state=self._stream.state, revision=revision)
         return True

@@ -53,6 +53,12 @@ def tool_uses(turn: Turn) -> list[ToolUse]:
     return [ToolUse(**use) for use in turn.tool_uses]
 
 
+def ended_calls(stored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return calls, or searches, as the turn stores them, of a part of an answer that has ended: none of them is open."""
+    ends = {"waiting": "expired", "allowed": "failed", "running": "failed"}
+    return [call | {"state": ends.get(call["state"], call["state"])} for call in stored]
+
+
 @transaction.atomic
 def decide(turn: Turn, use_id: uuid.UUID, *, by_name: str, is_allowed: bool) -> None:
     """Allow or decline a call that waits, for a person who may. Raises ConflictError if it no longer waits."""

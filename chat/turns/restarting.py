@@ -16,6 +16,7 @@ from chat.llm.choices import ensure_may_receive
 from chat.models import Turn
 from chat.realtime.notifications import notify_link_changed
 from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
+from chat.tools.uses import ended_calls
 from chat.turns.answer_limit import ensure_free_answer
 from chat.usage.counting import count_before_deletion
 from chat.usage.limits import ensure_within_limits
@@ -78,6 +79,8 @@ def restart(
         access.ensure_can_receive(current.author_id, thread, current.api_token_id)
         ensure_within_limits(author, space=thread.space, api_token_id=current.api_token_id, by=by)
     ensure_may_receive(author, space=thread.space, choice=current.requested_model or thread.model)
+    # An answer that goes on keeps what was searched and done for its first part.
+    calls = {"memory_searches": ended_calls(current.memory_searches), "tool_uses": ended_calls(current.tool_uses)}
     thread.turns.filter(id=turn.id).update(
         state=Turn.State.RECALLING,
         attempt=F("attempt") + 1,
@@ -89,7 +92,7 @@ def restart(
         error_code="",
         endpoint_reason={},
         completed_at=None,
-        **changes,
+        **(calls | changes),
     )
     turn.refresh_from_db()
     notify_link_changed(thread, is_answering=True)
