@@ -1,6 +1,7 @@
 """The public interface of memory: every function and type that chat and cato_web may use."""
 
 from memory import jobs, signals
+from memory.administration.filters import ListFilterSet
 from memory.administration.operations import enqueue_retention_if_due
 from memory.administration.reveals import end_all_reveals, list_reveals
 from memory.documents.attached import MAX_EXTRACTED_CHARACTERS, extract_page_text, extract_text

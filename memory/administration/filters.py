@@ -13,6 +13,7 @@ from typing import Any
 import django_filters as filters
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.forms import BoundField
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -56,7 +57,32 @@ class DayFilter(filters.DateFilter):  # type: ignore[misc]
         return found
 
 
-class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
+class ListFilterSet(filters.FilterSet):  # type: ignore[misc]
+    """The filters of a list, some of them in the first row of the form."""
+
+    # Filters in the first row.
+    common: tuple[str, ...] = ("q",)
+    # Filters that are set by links, and shown only if set.
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def is_set(self) -> bool:
+        """Return True if the filters are valid and at least one is set."""
+        return self.is_valid() and any(self.form.cleaned_data.values())
+
+    @property
+    def rare_fields(self) -> list[BoundField]:
+        """Return the fields outside the first row."""
+        rare = [field for field in self.form if field.name not in self.common]
+        return [field for field in rare if field.value() or field.name not in self.hidden]
+
+    @property
+    def has_rare(self) -> bool:
+        """Return True if a filter outside the first row has a value, valid or not."""
+        return any(field.value() for field in self.rare_fields)
+
+
+class AdminFilterSet(ListFilterSet):
     """A filter set that searches text only in `visible_spaces`."""
 
     def __init__(self, data: Mapping[str, Any] | None, rows: QuerySet[Any], *, visible_spaces: SpaceIds) -> None:
@@ -71,26 +97,14 @@ class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
         choices=_spaces, method="filter_space", empty_label=_("All spaces"), label=_("Space"), widget=LongSelect
     )
 
-    # Filters in the first row of the form.
     common = ("q", "person", "space", "source")
-    # Filters that are set by links, and shown only if set.
     hidden = ("thread", "document")
-
-    @property
-    def is_set(self) -> bool:
-        """Return True if the filters are valid and at least one is set."""
-        return self.is_valid() and any(self.form.cleaned_data.values())
 
     @property
     def actionable_rows(self) -> QuerySet[Any]:
         """Return the rows for an action; none if a filter is invalid, because ignoring it would select more rows."""
         rows: QuerySet[Any] = self.qs if self.is_valid() else self.queryset.none()
         return rows
-
-    @property
-    def has_rare(self) -> bool:
-        """Return True if a filter outside the first row has a value, valid or not."""
-        return any(field.value() for field in self.form if field.name not in self.common)
 
     def filter_text(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         """Return the rows that match the text; subclasses define how."""

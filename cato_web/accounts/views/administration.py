@@ -29,13 +29,13 @@ from cato_web.accounts.second_factor import services as second_factor
 from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.accounts.views.auth import safe_redirect_target
 from memory import api as memory
-from memory.api import LongPaginator, admin_required
+from memory.api import ListFilterSet, LongPaginator, admin_required
 
 _PAGE_SIZE = 50
 _LISTED = User.objects.filter(left_at=None)
 
 
-class PeopleSelection(filters.FilterSet):  # type: ignore[misc]
+class PeopleSelection(ListFilterSet):
     """Filters of the list."""
 
     q = filters.CharFilter(method="filter_text", label=gettext_lazy("Name or e-mail address"))
@@ -49,12 +49,7 @@ class PeopleSelection(filters.FilterSet):  # type: ignore[misc]
         label=gettext_lazy("State"),
     )
 
-    common, hidden = ("q", "role", "state"), ()
-
-    @property
-    def is_set(self) -> bool:
-        """Return whether a filter is set."""
-        return self.is_valid() and any(self.form.cleaned_data.values())
+    common = ("q", "role", "state")
 
     def filter_text(self, rows: QuerySet[User], name: str, value: str) -> QuerySet[User]:
         """Return the people whose name or address contains the text."""

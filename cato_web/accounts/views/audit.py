@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET
 
 from cato_web.accounts.audit_targets import TargetPart, target_parts, token_texts
 from cato_web.accounts.models import AuditEntry, User
-from memory.api import DATE_INPUT, LongPaginator, LongSelect, PageRequest, admin_required
+from memory.api import DATE_INPUT, ListFilterSet, LongPaginator, LongSelect, PageRequest, admin_required
 
 _PAGE = 100
 
@@ -39,7 +39,7 @@ def _actions() -> list[tuple[str, str]]:
     return sorted(((code, capfirst(str(labels.get(code, code)))) for code in codes), key=lambda choice: choice[1])
 
 
-class AuditSelection(filters.FilterSet):  # type: ignore[misc]
+class AuditSelection(ListFilterSet):
     """Filters of the audit log."""
 
     q = filters.CharFilter(field_name="target", lookup_expr="icontains", label=_("What it was about"))
@@ -54,17 +54,7 @@ class AuditSelection(filters.FilterSet):  # type: ignore[misc]
     since = filters.DateFilter(field_name="at", lookup_expr="date__gte", widget=DATE_INPUT, label=_("From"))
     until = filters.DateFilter(field_name="at", lookup_expr="date__lte", widget=DATE_INPUT, label=_("Until"))
 
-    common, hidden = ("q", "who", "action"), ()
-
-    @property
-    def is_set(self) -> bool:
-        """Return whether a filter is set."""
-        return self.is_valid() and any(self.form.cleaned_data.values())
-
-    @property
-    def has_rare(self) -> bool:
-        """Return whether a filter beyond the first row is set or invalid."""
-        return any(field.value() for field in self.form if field.name not in self.common)
+    common = ("q", "who", "action")
 
 
 @admin_required
