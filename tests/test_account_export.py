@@ -26,6 +26,7 @@ from chat.instructions.editing import add as add_instruction
 from chat.models import Attachment, ImportJob, Instruction, SavedPrompt, Thread, Turn
 from memory.administration import reveals
 from memory.api import NewRecord
+from memory.documents.deletion import cancel_document
 from memory.exchanges.feedback import set_feedback
 from memory.exchanges.supersessions import decide
 from memory.models import Document, Exchange, Feedback, Record, Supersession
@@ -336,6 +337,21 @@ def test_an_interrupted_import_of_a_document_goes_on_with_the_versions_that_are_
     versions = Document.objects.get(owner=bob).versions.order_by("number")
     assert [version.stage for version in versions] == ["replaced", "ready"]
     assert "four" in versions[1].chunks.first().exchange.user_message
+
+
+def test_if_the_last_version_of_an_imported_document_is_cancelled_the_one_before_is_read(memory, alice, bob):
+    house = document(alice, "house.txt", "The house has three floors. " * 20)
+    upload(alice, "house.txt", "The house has four floors. " * 20, version_of=house)
+    file = io.BytesIO(b"".join(own_data.stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
+    import_conversations(file, person_id=bob.pk)
+
+    imported = Document.objects.get(owner=bob)
+    cancel_document(imported.versions.get(number=2), by=bob.pk)
+    process_documents()
+
+    imported.refresh_from_db()
+    assert imported.live_version.number == 1
+    assert "three" in imported.live_version.chunks.first().exchange.user_message
 
 
 def test_file_names_stay_inside_the_unpacked_folder(memory, alice):

@@ -56,7 +56,8 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
 def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
     """Delete one version.
 
-    If it was live, the newest version with a stored original is extracted again. Without one, the document is deleted.
+    If it was live, or none was, the newest version with a stored original is extracted again. Without one, the document is
+    deleted.
     """
     with transaction.atomic():
         document = Document.objects.select_for_update().get(pk=version.document_id)
@@ -69,7 +70,8 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
         jobs.cancel(document.versions.filter(pk=version.pk))
         document.versions.filter(pk=version.pk).update(stage=Stage.REMOVED, uploaded_by=by)
         version.hidden_passages.all().delete()
-        if document.live_version_id == version.pk:
+        # None: it was the first of an imported document to be read.
+        if document.live_version_id in (version.pk, None):
             _hide(Chunk.objects.filter(version=version))
             Document.objects.filter(pk=document.pk).update(live_version=None)
             _extract_again(others)
