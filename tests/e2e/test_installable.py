@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin_thread, turn
+from tests.e2e.conftest import begin_thread, turn, wait_for_answer
 from tests.server import wait_for
 
 
@@ -50,7 +50,7 @@ def test_the_link_to_a_turn_is_copied_or_shared(visit, alice, endpoint):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.add_init_script("navigator.share = async ({ url }) => { window.shared = url; };")
     begin_thread(page, "The greenhouse key hangs behind the clock.")
-    expect(page.locator(".turn__actions")).to_be_visible()
+    wait_for_answer(page)
     address = page.url
     menu = turn(page).locator("details.menu")
     menu.locator("summary").click()
