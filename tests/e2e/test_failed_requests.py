@@ -93,7 +93,7 @@ def test_a_double_click_opens_a_dialog(visit, alice):
     page = visit(alice)
     path = answered_thread(page)
 
-    forget_menu(page).dblclick(force=True)
+    page.get_by_role("link", name="Limit recall…").dblclick(force=True)
 
     expect(page.get_by_role("dialog").get_by_role("heading")).to_be_visible()
     assert urlsplit(page.url).path == path
