@@ -149,9 +149,12 @@ def delete_attachments_of_documents(document_ids: Iterable[uuid.UUID]) -> set[uu
 
 
 def move_documents_of(thread: Thread, *, to: memory.Space, by: uuid.UUID) -> None:
-    """Move the documents that were stored with turns of the thread. Raises InvalidInputError while one is being read."""
+    """Move the documents that were stored with turns of the thread and are still in its space, which is the one that it leaves.
+
+    Raises InvalidInputError while one is being read.
+    """
     ids = Attachment.objects.filter(thread_id=thread.id).exclude(document_id=None).values_list("document_id", flat=True)
-    for document in memory.Document.objects.filter(id__in=list(ids), forgotten_at=None):
+    for document in memory.Document.objects.filter(id__in=list(ids), space=thread.space_id, forgotten_at=None):
         if memory.is_being_read(document):
             sentence = _("%(name)s is still being read. Move the thread when the file is in memory.")
             raise InvalidInputError(sentence % {"name": document.name})
@@ -168,8 +171,7 @@ def delete_unreferenced(attachments: Iterable[Attachment], *, by: uuid.UUID | No
     unreferenced = [row for row in rows if not row.turns.exists()]
     _delete(unreferenced, by=by)
     copied = [row for row in rows if row not in unreferenced and not _is_in_own_thread(row)]
-    if by is not None:
-        memory.forget_documents([row.document_id for row in copied if row.document_id], by=by)
+    _forget_documents_of(copied, by=by)
     return len(unreferenced)
 
 
@@ -195,12 +197,24 @@ def _is_in_own_thread(attachment: Attachment) -> bool:
 
 def _delete(attachments: Sequence[Attachment], *, by: uuid.UUID | None) -> None:
     """Delete the attachments with their files and, if `by` is a person, with their documents."""
-    documents = [row.document_id for row in attachments if row.document_id]
-    if documents and by is not None:
-        memory.forget_documents(documents, by=by)
+    _forget_documents_of(attachments, by=by)
     for row in attachments:
         memory.delete_after_commit(row.file.name)
         row.delete()
+
+
+def _forget_documents_of(attachments: Iterable[Attachment], *, by: uuid.UUID | None) -> None:
+    """Forget the documents of attachments, if `by` is a person; not those that their owners have moved elsewhere since.
+
+    Whoever deletes a message forgets their own documents of it wherever they are.
+    """
+    thread_ids = {row.document_id: row.thread_id for row in attachments if row.document_id and row.thread_id}
+    if not thread_ids or by is None:
+        return
+    spaces = dict(Thread.objects.filter(id__in=thread_ids.values()).values_list("id", "space_id"))
+    documents = memory.Document.objects.filter(id__in=thread_ids).values_list("id", "space_id", "owner_id")
+    forgotten = [id for id, space_id, owner_id in documents if owner_id == by or space_id == spaces.get(thread_ids[id])]
+    memory.forget_documents(forgotten, by=by)
 
 
 def _store(attachment: Attachment, file: File[bytes]) -> Attachment:

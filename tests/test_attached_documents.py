@@ -20,7 +20,7 @@ from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion
 from memory.retrieval.attached_context import build_attached_context, choose_passages
 from memory.spaces import access as spaces
-from tests.factories import PersonFactory, ago, thread, turn
+from tests.factories import PersonFactory, ago, group, process_documents, thread, turn
 from tests.files import pdf
 from tests.server import wait_for
 
@@ -229,6 +229,37 @@ def test_a_moved_thread_takes_its_documents_along(person):
     services.move_thread(one.thread, to=spaces.team_space(), by=person.id)
 
     assert Document.objects.get().space == spaces.team_space()
+
+
+@pytest.fixture
+def taken_out(memory, person) -> Document:
+    """Return a document that its owner attached in a group thread of Bob, and has moved to their own space since."""
+    bob = PersonFactory(name="Bob Team")
+    one = turn_with_document(person, thread(bob, space=group("Crew", person, bob)))
+    store_documents(one, one.attachments.all())
+    process_documents()
+    attached = Document.objects.get()
+    memory.move_document(attached, to=spaces.personal_space(person.id), by=person.id)
+    attached.refresh_from_db()
+    return attached
+
+
+@pytest.mark.django_db
+def test_a_moved_thread_leaves_a_document_that_its_owner_has_moved_elsewhere(taken_out):
+    in_thread = Thread.objects.get()
+    services.move_thread(in_thread, to=group("Others", in_thread.owner), by=in_thread.owner_id)
+    space = taken_out.space
+    taken_out.refresh_from_db()
+    assert taken_out.space == space
+
+
+@pytest.mark.django_db
+def test_deleting_a_thread_leaves_the_document_that_somebody_else_has_moved_elsewhere(taken_out):
+    in_thread = Thread.objects.get()
+    services.delete_last_turns(in_thread, 1, by=in_thread.owner_id)
+    taken_out.refresh_from_db()
+    assert taken_out.forgotten_at is None
+    assert not Attachment.objects.exists()
 
 
 @pytest.mark.django_db

@@ -12,7 +12,7 @@ from cato_web.accounts.models import AuditEntry
 from memory import jobs
 from memory.documents import deletion
 from memory.documents.queries import list_versions
-from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage, Job
+from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage, Job, MetadataValue
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, document, process_documents, upload
 
@@ -82,6 +82,24 @@ def test_title_location_and_hash_of_a_deleted_document_are_cleared(memory, perso
     assert (version.title, version.kind, version.sha256, version.original.name) == ("", "", "", "")
     assert version.removed_at is not None
     assert not version.chunks.exclude(location="").exists()
+
+
+def test_a_passage_that_is_forgotten_before_the_next_version_is_published_gets_no_heading_again(memory, person):
+    plan = "<h1>Layoff plan</h1><p>" + "Boats sail out. " * 80 + "</p>"
+    buoys = document(person, "buoys.html", PAGE.format("red") + plan, metadata={"client": "ACME"})
+    later = upload(person, "buoys.html", PAGE.format("blue") + "<h1>New</h1><p>" + "x y z. " * 150 + "</p>" + plan)
+    memory.read_documents()
+    shared = Exchange.objects.filter(chunks__version=buoys.live_version).filter(chunks__version=later.version)
+    ids = list(shared.values_list("pk", flat=True))
+    assert ids
+    memory.forget(ids, by=person.id)
+    memory.erase_forgotten()
+
+    process_documents()
+
+    forgotten = Exchange.objects.filter(pk__in=ids)
+    assert not MetadataValue.objects.filter(exchange__in=forgotten).exists()
+    assert not any({"client", "place"} & row.metadata.keys() for row in forgotten)
 
 
 def test_the_title_of_a_replaced_version_is_cleared_with_its_file(memory, person):

@@ -114,7 +114,7 @@ def move_thread(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
     notify_after_commit(active_readers(locked.space))
     Thread.objects.filter(id=thread.id).update(space=to)
     moved = memory.move_thread(thread.id, to=to, by=by)
-    move_documents_of(thread, to=to, by=by)
+    move_documents_of(locked, to=to, by=by)
     ReaderMarks.objects.filter(thread=thread).exclude(person_id__in=active_readers(to)).delete()
     notify_thread_changed(thread.id)
     return moved

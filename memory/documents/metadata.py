@@ -54,11 +54,12 @@ def set_document_metadata(document: Document, metadata: Metadata) -> None:
 
 
 def update_chunk_metadata(version: DocumentVersion) -> None:
-    """Give the chunks of a version the metadata that its document has now, and their pages and places in this version.
+    """Give the chunks of a version that are not forgotten its document's present metadata, and their places in this version.
 
     Metadata can be set while the file is read, and a chunk that is used again can have moved to another page.
     """
-    rows = version.chunks.select_related("exchange").only("page", "location", "exchange__metadata")
+    chunks = version.chunks.filter(exchange__forgotten_at=None)
+    rows = chunks.select_related("exchange").only("page", "location", "exchange__metadata")
     for batch in iterate_by_pk(rows, _BATCH_SIZE):
         outdated = []
         for row in batch:

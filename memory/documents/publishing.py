@@ -82,7 +82,7 @@ def _link_chunks_in_order(version: DocumentVersion) -> None:
     of = Coalesce("version_id", Value(version.pk, UUIDField()))
     own_chunk = Chunk.objects.alias(of=of).filter(of=version.pk, exchange=OuterRef("pk"))
     previous_chunk = chunks.filter(index=OuterRef("chunk_index") - 1)
-    exchanges = Exchange.objects.filter(pk__in=chunks.values("exchange"))
+    exchanges = Exchange.objects.filter(pk__in=chunks.values("exchange"), forgotten_at=None)
     exchanges.update(
         is_inactive=False, chunk_index=Subquery(own_chunk.values("index")[:1]), total_chunks=version.total_chunks
     )
