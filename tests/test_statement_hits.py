@@ -25,10 +25,8 @@ QUERY = "How many retries does a buoy make?"
 @pytest.fixture
 def known(memory: Any, person: Any) -> Statement:
     """Store a decision of two exchanges, which the query finds as well."""
-    sources = [
-        exchange(person, f"28 retries for each buoy, {day} October.", timestamp=datetime(2025, 10, day, tzinfo=UTC))
-        for day in (4, 9)
-    ]
+    said = {4: "28 retries for each buoy, decided on board.", 9: "No buoy dials more than 28 times before midnight."}
+    sources = [exchange(person, text, timestamp=datetime(2025, 10, day, tzinfo=UTC)) for day, text in said.items()]
     added = statement(*sources, text=RETRIES, kind="decision")
     memory.index_pending()
     return added
@@ -48,6 +46,16 @@ def test_the_api_serializes_the_statement_of_a_hit(person, known):
     assert found["statement"] == api.get(f"/api/knowledge/{known.pk}").json()
     assert [source["exchange_id"] for source in found["statement"]["sources"]] == sources_of(known)
     assert [hit["statement"] for hit in hits.values()] == [None, None]
+
+
+def test_a_token_without_read_scope_gets_no_text_by_confirming(person, known):
+    confirmed = api_client(person, "write").post(
+        f"/api/knowledge/{known.pk}/confirm", {"revision": known.revision}, content_type="application/json"
+    )
+    blind = confirmed.json()
+    assert (confirmed.status_code, blind["text"], blind["topic"], blind["sources"]) == (200, "", "", [])
+    assert blind["confirmed_by"] == person.name
+    assert api_client(person).get(f"/api/knowledge/{known.pk}").json()["text"] == RETRIES
 
 
 def test_the_api_lists_the_statements_of_a_kind(person, known):

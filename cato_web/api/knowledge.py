@@ -9,7 +9,7 @@ from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import Field
 
-from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces
+from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, current_user, readable_spaces
 from cato_web.api.errors import FIND, responses
 from cato_web.api.fields import SpaceName, Text
 from cato_web.api.schemas import RequestModel, ResponseModel, Statement
@@ -101,6 +101,10 @@ def reject_statement(request: ApiRequest, statement_id: uuid.UUID, body: Decisio
 
 
 def _get(request: ApiRequest, statement_id: uuid.UUID) -> Statement:
+    """Return the statement; without the scope `read`, without its texts and sources. Raises NotFoundError."""
     if not memory.readable_statements(readable_spaces(request)).filter(pk=statement_id).exists():
         raise NotFoundError(NOT_FOUND)
-    return serialize_statements([statement_id])[0]
+    (statement,) = serialize_statements([statement_id])
+    if Scope.READ in request.auth.scopes:
+        return statement
+    return statement.model_copy(update={"text": "", "topic": "", "sources": []})
