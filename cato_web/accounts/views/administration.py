@@ -32,7 +32,6 @@ from memory import api as memory
 from memory.api import ListFilterSet, LongPaginator, admin_required
 
 _PAGE_SIZE = 50
-_LISTED = User.objects.filter(left_at=None)
 
 
 class PeopleSelection(ListFilterSet):
@@ -95,7 +94,7 @@ def reset_link(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpRespo
     person = get_object_or_404(User, pk=person_id, is_active=True)
     token = services.reset_link(person, by=request.user)
     link = request.build_absolute_uri(reverse("password_reset", args=[token]))
-    return _page(request, form=InvitationForm(), reset=(person.name, link))
+    return _page(request, form=InvitationForm(), reset=(person, link))
 
 
 @admin_required
@@ -179,9 +178,11 @@ def _back(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _page(
-    request: AuthenticatedRequest, *, form: InvitationForm, link: str = "", reset: tuple[str, str] | None = None
+    request: AuthenticatedRequest, *, form: InvitationForm, link: str = "", reset: tuple[User, str] | None = None
 ) -> HttpResponse:
-    selection = PeopleSelection(request.GET, _LISTED.order_by("name", "id"))
+    """Show the people that were chosen, or only the one for whom `reset` has a link, at the address of that action."""
+    people = User.objects.filter(left_at=None).order_by("name", "id")
+    selection = PeopleSelection(request.GET, people.filter(pk=reset[0].pk) if reset else people)
     page = LongPaginator(selection.qs, _PAGE_SIZE, is_by_name=True).get_page(request.GET.get("page"))
     shown = reverse("admin_people", query=request.GET)
     protected = second_factor.ids_with_second_factor()
@@ -215,6 +216,7 @@ def _page(
         "people": rows,
         "link": link,
         "reset": reset,
+        "list_url": shown,
         "form": form,
         "days": services.INVITATION_DAYS,
         "roles": User.Role.choices,
