@@ -21,8 +21,9 @@
 
   // A message that is being sent is still part of the draft.
   const save = () => {
-    const isSending = path === location.pathname;
-    const pending = isSending && document.querySelector(".turn--sending .turn__message-text")?.textContent;
+    // After a redirect, the message that is still shown has arrived.
+    const hasArrived = path !== location.pathname;
+    const pending = !hasArrived && document.querySelector(".turn--sending .turn__message-text")?.textContent;
     const text = [pending || "", textarea().value].filter((part) => part.trim()).join("\n");
     if (text) localStorage.setItem(key(), text);
     else localStorage.removeItem(key());
@@ -40,7 +41,7 @@
     const { xhr } = event.detail;
     const next = xhr.status === 200 ? xhr.getResponseHeader("HX-Redirect") : null;
     if (next) localStorage.removeItem(key());
-    // What is written before the page of the new thread is there, is the draft of that page.
+    // What is written until the page of the new thread is there is a draft of that page.
     if (next?.startsWith("/t/")) path = new URL(next, location).pathname;
     if (!next || textarea().value) save();
   });
