@@ -676,6 +676,6 @@ def test_the_page_with_a_link_for_a_new_password_lists_its_person_and_leads_back
     markup = page.post(action).content.decode()
 
     assert re.findall(r'table__name"><bdi>([^<]*)', markup) == ["Bob Team"]
-    assert f'href="{reverse("admin_people")}?q=Bob">All people' in markup
+    assert f'href="{reverse("admin_people")}?q=Bob">Back' in markup
     # The address of this page is that of an action, so nothing on it may be loaded from there.
     assert not re.search(r'href="\?|hx-get="/admin/people', markup)
