@@ -32,7 +32,7 @@ MARKDOWN = [
 
 def cut(text: str, strategy: str = "semantic", **sizes: Any) -> list[Span]:
     usual = {"chunk_size": 600, "chunk_overlap": 0, "max_chunk_size": 1500, "preserve_sentence_boundaries": True}
-    return split(text, strategy=strategy, **(usual | sizes))
+    return list(split(text, strategy=strategy, **(usual | sizes)))
 
 
 def chunks(text: str, strategy: str = "semantic", **sizes: Any) -> list[str]:

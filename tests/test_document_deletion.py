@@ -14,7 +14,7 @@ from memory.documents import deletion
 from memory.documents.queries import list_versions
 from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage, Job, MetadataValue
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, document, process_documents, upload
+from tests.factories import AdministratorFactory, PersonFactory, document, process_documents, signed_in, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -216,6 +216,60 @@ def test_deleting_the_live_version_does_not_restore_the_previous_one_while_a_new
     assert first.stage == "replaced"
     process_documents()
     assert ("red" in texts(person), "yellow" in texts(person)) == (False, True)
+
+
+def test_a_version_that_failed_is_not_restored_instead_of_a_good_one(memory, person, keep_versions):
+    keep_versions(3)
+    for colour in ("red", "green"):
+        live = document(person, "buoys.html", PAGE.format(colour)).live_version
+    failed = upload(person, "buoys.html", b"%PDF-1.7 and then nothing").version
+    process_documents()
+
+    memory.forget_version(live, by=person.id)
+    process_documents()
+
+    failed.refresh_from_db()
+    assert failed.stage == "failed"
+    assert ("red" in texts(person), "green" in texts(person)) == (True, False)
+
+
+def test_a_restored_version_is_kept_when_the_next_one_arrives_before_it_is_read(memory, person, keep_versions):
+    keep_versions(2)
+    good = document(person, "buoys.html", PAGE.format("red")).live_version
+    bad = document(person, "buoys.html", PAGE.format("green")).live_version
+    memory.forget_version(bad, by=person.id)
+    failing = upload(person, "buoys.html", b"%PDF-1.7 and then nothing").version
+    process_documents()
+
+    memory.forget_version(failing, by=person.id)
+    process_documents()
+
+    good.refresh_from_db()
+    assert good.stage == "ready"
+    assert "red" in texts(person)
+
+
+def test_cancel_and_retry_concern_the_version_that_the_page_shows(memory, person, keep_versions):
+    keep_versions(3)
+    document(person, "buoys.html", PAGE.format("red"))
+    shown = document(person, "buoys.html", PAGE.format("green")).live_version
+    newest = upload(person, "buoys.html", PAGE.format("yellow")).version
+    browser = signed_in(person)
+
+    def say(action: str) -> str:
+        return browser.post(f"/d/{shown.document_id}/{action}", follow=True).content.decode()
+
+    assert "Upload of buoys.html cancelled." in say("cancel")
+    newest.refresh_from_db()
+    assert newest.stage == "removed"
+    assert "buoys.html has already been added. You can delete it." in say("cancel")
+    process_documents()
+    assert "green" in texts(person)
+
+    DocumentVersion.objects.filter(pk=shown.pk).update(stage="failed", state=Job.State.FAILED)
+    say("retry")
+    shown.refresh_from_db()
+    assert shown.stage in DocumentVersion.UNDER_WAY
 
 
 def test_a_version_that_is_already_removed_does_not_count_as_old(memory, person, keep_versions):

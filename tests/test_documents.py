@@ -16,7 +16,6 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.urls import reverse
 
-from memory import jobs
 from memory.documents import chunks as chunk_writing
 from memory.documents import deletion, extraction_runs, publishing
 from memory.documents.queries import document_statuses, list_chunks, list_versions, readable_document
@@ -371,43 +370,6 @@ def test_cancelling_a_version_leaves_the_previous_one_if_any(memory, person):
     assert not found(memory, person, "other words") or "Other" not in "".join(found(memory, person, "other words"))
 
 
-def test_another_worker_takes_over_a_reading_job(memory, person):
-    version = upload(person, "notes.txt", BUOYS).version
-    jobs.claim(DocumentVersion.objects.filter(pk=version.pk), 1)
-    assert memory.read_documents() == 0
-    DocumentVersion.objects.update(locked_until="2020-01-01T00:00:00Z")
-
-    process_documents()
-    assert stage(version) == "ready"
-
-
-def test_chunks_of_a_dead_worker_are_reused(memory, person, monkeypatch):
-    text = "\n\n".join(f"Paragraph {n} speaks of the {n}th lighthouse on the coast. " * 10 for n in range(12))
-    version = upload(person, "coast.txt", text).version
-    monkeypatch.setattr(chunk_writing, "_BATCH_SIZE", 4)
-    write, batches = chunk_writing._write, []
-
-    def die_after_two(*args: Any, **kwargs: Any) -> None:
-        if len(batches) == 2:
-            raise KeyboardInterrupt
-        batches.append(write(*args, **kwargs))
-
-    monkeypatch.setattr(chunk_writing, "_write", die_after_two)
-    with pytest.raises(KeyboardInterrupt):
-        memory.read_documents()
-    memory.index_pending()
-    early = set(EmbeddingJob.objects.filter(state=Job.State.DONE).values_list("exchange_id", flat=True))
-    assert len(early) == 8
-
-    monkeypatch.undo()
-    DocumentVersion.objects.update(locked_until=None)
-    process_documents()
-    uploaded = Document.objects.get(pk=version.document_id)
-    ids = list(uploaded.live_version.chunks.order_by("index").values_list("exchange_id", flat=True))
-    assert set(ids[:8]) == early
-    assert len(ids) == len(set(ids)) == uploaded.live_version.total_chunks
-
-
 def test_messages_are_embedded_before_documents(memory, person, monkeypatch):
     upload(person, "long.txt", "\n\n".join(f"Page {n} of the long report. " * 20 for n in range(100)))
     memory.read_documents()
@@ -511,9 +473,9 @@ def test_a_version_belongs_to_its_document_whatever_the_name_of_the_file(memory,
 def test_metadata_that_is_set_while_a_file_is_read_reaches_every_chunk(memory, person, monkeypatch):
     write_chunks = extraction_runs.write_chunks
 
-    def set_before(version, extracted, **options):
-        memory.set_document_metadata(Document.objects.get(pk=version.document_id), {"zone": "south"})
-        write_chunks(version, extracted, **options)
+    def set_before(lease, extracted):
+        memory.set_document_metadata(Document.objects.get(pk=lease.job.document_id), {"zone": "south"})
+        write_chunks(lease, extracted)
 
     monkeypatch.setattr(extraction_runs, "write_chunks", set_before)
     uploaded = document(person, "notes.txt", BUOYS, metadata={"zone": "north"})

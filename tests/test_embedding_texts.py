@@ -60,13 +60,15 @@ def test_the_local_model_reads_every_chunk_whole(tokenizer: tokenizers.Tokenizer
     # One sentence, which chunks follow up to the maximum, and a change of language within it.
     sentence = "，".join(text.rstrip("。.?!？") for text in SENTENCES[language] + SENTENCES["English"]) * 3
     sizes = settings.CATO.vector_store
-    spans = split(
-        sentence,
-        strategy="semantic",
-        chunk_size=sizes.max_chunk_size,
-        chunk_overlap=0,
-        max_chunk_size=sizes.max_chunk_size,
-        preserve_sentence_boundaries=True,
+    spans = list(
+        split(
+            sentence,
+            strategy="semantic",
+            chunk_size=sizes.max_chunk_size,
+            chunk_overlap=0,
+            max_chunk_size=sizes.max_chunk_size,
+            preserve_sentence_boundaries=True,
+        )
     )
 
     tokens = [len(tokenizer.encode(f"passage: {sentence[span.start : span.end]}")) for span in spans]

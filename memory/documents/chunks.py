@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
@@ -17,8 +18,10 @@ from memory.documents.chunking import Span, split
 from memory.documents.extraction import ExtractedText, Marker, location_label
 from memory.documents.metadata import metadata_of_chunk
 from memory.errors import ExtractionError
+from memory.exchanges.forgetting import forget
 from memory.exchanges.metadata import save_metadata_values
 from memory.index import generations
+from memory.jobs import Lease
 from memory.lexical.indexing import build_entries, save_entries
 from memory.models import Chunk, DocumentVersion, EmbeddingJob, Exchange, HiddenPassage, LexicalEntry
 from memory.text import content_hash
@@ -26,32 +29,35 @@ from memory.utils.batching import batched
 from memory.utils.write_pauses import pause_after_writing
 
 _BATCH_SIZE = 25
+_SPANS_BETWEEN_CHECKS = 100
 
 ReusableExchanges = dict[str, deque[uuid.UUID]]
 
 
-def write_chunks(version: DocumentVersion, extracted: ExtractedText, *, check_lease: Callable[[], None]) -> None:
-    """Write the chunks of `version`, inactive until it is published; continue where an earlier worker stopped.
+def write_chunks(lease: Lease[DocumentVersion], extracted: ExtractedText) -> None:
+    """Write the chunks of the leased version, inactive until it is published; continue where an earlier worker stopped.
 
-    A chunk with the same text as one of the live version shares its exchange and needs no embedding. `check_lease` is
-    called between batches and may raise to stop. Raises ExtractionError for a text without chunks.
+    A chunk with the same text as one of the live version shares its exchange and needs no embedding. Each transaction
+    renews the lease first, which locks the version's row: nothing is written once the version is deleted or cancelled.
+    Raises ExtractionError for a text without chunks, and LeaseLostError.
     """
-    spans = _spans(extracted.text)
+    version = lease.job
+    spans = _spans(extracted.text, lease)
     if not spans:
         raise ExtractionError(gettext_noop("There is no text in this file."))
-    DocumentVersion.objects.filter(pk=version.pk).update(total_chunks=len(spans), title=extracted.title[:255])
-    _save_hidden_passages(version, extracted)
-    written = _count_written(version, spans)
+    _save_text_properties(lease, extracted, total=len(spans))
+    written = _count_written(lease, spans)
     reusable = _reusable_exchanges(version, skip=written)
     for batch in batched(_with_separators(spans, extracted, since=written), _BATCH_SIZE):
-        check_lease()
         with pause_after_writing():
-            _write(version, batch, extracted, reusable, total=len(spans))
+            _write(lease, batch, extracted, reusable, total=len(spans))
 
 
-def _save_hidden_passages(version: DocumentVersion, extracted: ExtractedText) -> None:
-    """Store the text that is invisible in the file; only the document's page shows it."""
+def _save_text_properties(lease: Lease[DocumentVersion], extracted: ExtractedText, *, total: int) -> None:
+    """Store title, number of chunks, and the text that is invisible in the file; only the document's page shows it."""
+    version = lease.job
     with transaction.atomic():
+        lease.renew(total_chunks=total, title=extracted.title[:255])
         version.hidden_passages.all().delete()
         HiddenPassage.objects.bulk_create(
             HiddenPassage(
@@ -64,9 +70,10 @@ def _save_hidden_passages(version: DocumentVersion, extracted: ExtractedText) ->
         )
 
 
-def _spans(text: str) -> list[Span]:
+def _spans(text: str, lease: Lease[DocumentVersion]) -> list[Span]:
+    """Split the text. Splitting the largest texts takes longer than a lease. Raises LeaseLostError."""
     conf = settings.CATO.vector_store
-    return split(
+    found = split(
         text,
         strategy=conf.chunking_strategy,
         chunk_size=conf.chunk_size,
@@ -74,13 +81,29 @@ def _spans(text: str) -> list[Span]:
         max_chunk_size=conf.max_chunk_size,
         preserve_sentence_boundaries=conf.preserve_sentence_boundaries,
     )
+    spans: list[Span] = []
+    for batch in batched(found, _SPANS_BETWEEN_CHECKS):
+        lease.check()
+        spans += batch
+    return spans
 
 
-def _count_written(version: DocumentVersion, spans: list[Span]) -> int:
-    """Return how many of the first spans an earlier attempt wrote; different ones are deleted."""
+@transaction.atomic
+def _count_written(lease: Lease[DocumentVersion], spans: list[Span]) -> int:
+    """Return how many of the first spans an earlier attempt wrote.
+
+    If they differ, or some are forgotten because the version had been replaced before, all are deleted.
+    """
+    lease.renew()
+    version = lease.job
     written = list(version.chunks.order_by("index").values_list("start", "end"))
-    if written == [(span.start, span.end) for span in spans[: len(written)]]:
+    is_same = written == [(span.start, span.end) for span in spans[: len(written)]]
+    exchanges = Exchange.objects.select_for_update().filter(pk__in=version.chunks.values("exchange"))
+    if is_same and not any(exchanges.values_list("forgotten_at", flat=True)):
         return len(written)
+    others = Chunk.objects.exclude(version=version).filter(exchange=OuterRef("exchange"))
+    unshared = version.chunks.filter(~Exists(others), exchange__forgotten_at=None).values_list("exchange_id", flat=True)
+    forget(list(unshared), by=version.uploaded_by_id, as_part_of_a_document=True)
     version.chunks.all().delete()
     return 0
 
@@ -110,7 +133,7 @@ def _with_separators(spans: list[Span], extracted: ExtractedText, *, since: int)
 
 
 def _write(
-    version: DocumentVersion,
+    lease: Lease[DocumentVersion],
     spans: list[tuple[int, Span, str]],
     extracted: ExtractedText,
     reusable: ReusableExchanges,
@@ -118,6 +141,7 @@ def _write(
     total: int,
 ) -> None:
     """Write these chunks. Slow work is done before the transaction, which would block running answers."""
+    version = lease.job
     digests = [content_hash(extracted.text[span.start : span.end], "", "") for _, span, _ in spans]
     reused = [reusable[digest].popleft() if reusable.get(digest) else None for digest in digests]
     labels = [location_label(extracted.marks, span.start, span.end, translate=gettext)[:300] for _, span, _ in spans]
@@ -131,6 +155,7 @@ def _write(
     new = {i: build(i) for i, exchange_id in enumerate(reused) if exchange_id is None}
     entries = build_entries(new.values())
     with transaction.atomic():
+        lease.renew()
         locked = _lock_existing(reused)
         replaced = {i: build(i) for i, id in enumerate(locked) if id is None and i not in new}
         new |= replaced

@@ -37,8 +37,9 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
     with transaction.atomic():
         rows = Document.objects.select_for_update().filter(pk__in=list(document_ids), forgotten_at=None)
         for document in rows:
-            _hide(Chunk.objects.filter(version__document=document))
+            # First, as a worker locks its version before the chunks.
             jobs.cancel(document.versions.all())
+            _hide(Chunk.objects.filter(version__document=document))
             document.versions.update(stage=Stage.REMOVED, title="", uploaded_by=by)
             HiddenPassage.objects.filter(version__document=document).delete()
             document.name, document.source_path, document.metadata, document.live_version = "", "", {}, None
@@ -56,14 +57,14 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
 def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
     """Delete one version.
 
-    If it was live, or none was, the newest version with a stored original is extracted again. Without one, the document is
-    deleted.
+    If it was live, or none was, the newest other version that could be read is extracted again. If there is no other
+    version, the document is deleted.
     """
     with transaction.atomic():
         document = Document.objects.select_for_update().get(pk=version.document_id)
         if document.forgotten_at is not None:
             return
-        others = document.versions.exclude(pk=version.pk).filter(removed_at=None).exclude(stage__in=_DISCARDED)
+        others = document.versions.present().exclude(pk=version.pk)
         if not others.exists():
             forget_documents([document.pk], by=by)
             return
@@ -79,15 +80,17 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
         jobs.wake_worker_on_commit("cleanup_documents")
 
 
-def cancel_document(version: DocumentVersion, *, by: uuid.UUID) -> None:
-    """Cancel a version that is not live; the live version stays."""
-    if version.stage in (*DocumentVersion.UNDER_WAY, Stage.FAILED):
-        forget_version(version, by=by)
+def cancel_document(version: DocumentVersion, *, by: uuid.UUID) -> bool:
+    """Cancel a version that is in progress or failed; return False for another one, which stays."""
+    if version.stage not in (*DocumentVersion.UNDER_WAY, Stage.FAILED):
+        return False
+    forget_version(version, by=by)
+    return True
 
 
 def delete_old_versions(document: Document, count: int, *, by: uuid.UUID) -> int:
     """Delete all but the last `count` versions; return the number of deleted ones."""
-    versions = document.versions.filter(removed_at=None).exclude(stage__in=_DISCARDED).order_by("-number")
+    versions = document.versions.present().order_by("-number")
     old = list(versions[max(count, 1) :])
     for version in old:
         forget_version(version, by=by)
@@ -163,10 +166,11 @@ def _hide(chunks: QuerySet[Chunk]) -> None:
 
 
 def _extract_again(versions: QuerySet[DocumentVersion]) -> None:
-    """Extract the newest of these versions again, unless another version is in progress."""
+    """Extract the newest of these versions again, a failed one only without others, unless one is in progress."""
     if versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists():
         return
-    newest = versions.exclude(original="").order_by("-number").first()
+    stored = versions.exclude(original="").order_by("-number")
+    newest = stored.exclude(stage=Stage.FAILED).first() or stored.first()
     if newest is not None:
         DocumentVersion.objects.filter(pk=newest.pk).update(stage=Stage.RECEIVED)
         jobs.requeue(DocumentVersion.objects.filter(pk=newest.pk))

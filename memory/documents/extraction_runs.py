@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from memory import jobs
@@ -103,28 +104,48 @@ class _ExtractionRun:
         self._lease = Lease(version)
 
     def do(self) -> bool:
-        """Return True if the chunks are written, False if the lease was lost."""
+        """Return True if the chunks are written, False if the file has no text or the attempt ended early."""
         try:
             return self._do()
         except (LeaseLostError, ExtractionCancelledError):
             return False
+        except DatabaseError:
+            raise
+        except Exception as error:
+            # Any error, such as a full disk: the row says so, and another attempt begins again.
+            log.exception("a document could not be read")
+            reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
+            if jobs.release_for_retry(self._version, reason % {"error": type(error).__name__}, counts=True):
+                self._record_failure()
+            return False
 
     def _do(self) -> bool:
         try:
-            self._lease.update(stage=Stage.READING)
+            self._begin()
             extracted = self._read()
             self._lease.update(stage=Stage.CHUNKING)
-            write_chunks(self._version, extracted, check_lease=self._lease.check)
+            write_chunks(self._lease, extracted)
         except ExtractionError as error:
             reason = error_text(error)
             log.info("a document could not be read: %s", reason)
             with transaction.atomic():
-                self._lease.fail(reason, stage=Stage.FAILED)
-                record_events(Event.Kind.DOCUMENT_FAILED, Document.objects.filter(pk=self._version.document_id))
+                self._lease.fail(reason)
+                self._record_failure()
             return False
-        self._lease.finish(stage=Stage.EMBEDDING)
+        self._lease.finish(stage=Stage.EMBEDDING, failures=0)
         jobs.wake_worker_on_commit("index_pending")
         return True
+
+    def _begin(self) -> None:
+        """Count the attempt as a failure until it succeeds: a file can kill the worker, or take longer than a lease."""
+        if self._version.failures >= jobs.MAX_FAILURES:
+            raise ExtractionError(gettext_noop("It was tried several times. See the worker log."))
+        self._lease.update(stage=Stage.READING, failures=self._version.failures + 1)
+
+    def _record_failure(self) -> None:
+        failed = DocumentVersion.objects.filter(pk=self._version.pk, state=DocumentVersion.State.FAILED)
+        if failed.update(stage=Stage.FAILED):
+            record_events(Event.Kind.DOCUMENT_FAILED, Document.objects.filter(pk=self._version.document_id))
 
     def _read(self) -> ExtractedText:
         with _on_disk(self._version) as path:

@@ -102,10 +102,8 @@ def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
     """Return the status of each document, in order."""
     documents = list(documents)
     versions: dict[uuid.UUID, list[DocumentVersion]] = {document.pk: [] for document in documents}
-    shown_versions = DocumentVersion.objects.filter(document__in=documents).exclude(
-        stage__in=[Stage.CANCELLED, Stage.REMOVED]
-    )
-    for version in shown_versions.filter(removed_at=None).select_related("uploaded_by").order_by("-number"):
+    present = DocumentVersion.objects.present().filter(document__in=documents)
+    for version in present.select_related("uploaded_by").order_by("-number"):
         versions[version.document_id].append(version)
     progress = chunk_progress([version.pk for rows in versions.values() for version in rows])
     rows = []
@@ -135,9 +133,8 @@ def unfinished_versions(document_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Ve
 
     One statement if all of them are in the index.
     """
-    versions = DocumentVersion.objects.filter(document__in=list(document_ids), document__forgotten_at=None)
-    shown = versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
-    newest = {row.document_id: row for row in shown.select_related("uploaded_by").order_by("number")}
+    present = DocumentVersion.objects.present().filter(document__in=list(document_ids), document__forgotten_at=None)
+    newest = {row.document_id: row for row in present.select_related("uploaded_by").order_by("number")}
     unfinished = [row for row in newest.values() if row.stage in (*DocumentVersion.UNDER_WAY, Stage.FAILED)]
     progress = chunk_progress([row.pk for row in unfinished]) if unfinished else {}
     return {row.document_id: _state(row, progress) for row in unfinished}
@@ -154,8 +151,7 @@ def first_unread_upload(spaces: SpaceIds, *, since: datetime) -> datetime | None
 
 def list_versions(document: Document) -> list[VersionStatus]:
     """Return all versions that are not cancelled or removed, newest first."""
-    rows = document.versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
-    versions = list(rows.select_related("uploaded_by").order_by("-number"))
+    versions = list(document.versions.present().select_related("uploaded_by").order_by("-number"))
     progress = chunk_progress([version.pk for version in versions])
     return [_state(version, progress) for version in versions]
 

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Case, Max, Value, When
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -205,7 +205,7 @@ def numbered_names(name: str, space: Space) -> Iterator[str]:
 
 def _version_with_bytes(document: Document, sha256: str) -> DocumentVersion | None:
     """Return the newest version if it has these bytes and is live or in progress, else None."""
-    newest = document.versions.exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED]).order_by("-number").first()
+    newest = document.versions.present().order_by("-number").first()
     if newest is None or newest.sha256 != sha256 or newest.stage == Stage.REPLACED:
         return None
     if newest.stage == Stage.FAILED:
@@ -223,10 +223,11 @@ def _next_version(
     *,
     is_replaced: bool,
 ) -> DocumentVersion:
-    """Create the next version; one that failed or is still in progress is cancelled."""
+    """Create the next version; one that failed or is still in progress is cancelled, or kept if it was live before."""
     replaced = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
     jobs.cancel(replaced)
-    replaced.update(stage=Stage.CANCELLED)
+    was_live = Case(When(ready_at=None, then=Value(Stage.CANCELLED)), default=Value(Stage.REPLACED))
+    replaced.update(stage=was_live)
     last = document.versions.aggregate(last=Max("number"))["last"] or 0
     record_events(Event.Kind.DOCUMENT_CHANGED if last else Event.Kind.DOCUMENT_ADDED, [document])
     return DocumentVersion.objects.create(

@@ -37,13 +37,15 @@ def add_note(
     ensure_open(space)
     text = clean_text(text)
     configured = settings.CATO.vector_store
-    spans = split(
-        text,
-        strategy=configured.chunking_strategy,
-        chunk_size=configured.chunk_size,
-        chunk_overlap=configured.chunk_overlap,
-        max_chunk_size=configured.max_chunk_size,
-        preserve_sentence_boundaries=configured.preserve_sentence_boundaries,
+    spans = list(
+        split(
+            text,
+            strategy=configured.chunking_strategy,
+            chunk_size=configured.chunk_size,
+            chunk_overlap=configured.chunk_overlap,
+            max_chunk_size=configured.max_chunk_size,
+            preserve_sentence_boundaries=configured.preserve_sentence_boundaries,
+        )
     )
     if not spans:
         raise InvalidInputError(_("There is nothing to remember: the text is empty."))

@@ -6,7 +6,9 @@ similarity counts. Long messages are split because a model reads at most about a
 
 from __future__ import annotations
 
-from memory.documents.chunking import Span, split
+from itertools import islice
+
+from memory.documents.chunking import split
 from memory.documents.chunking.lengths import MODEL_LENGTH, fits
 from memory.index.vectors import MAX_ANSWER_PARTS, MAX_MESSAGE_PARTS
 from memory.models import Exchange
@@ -57,7 +59,7 @@ def _pieces(text: str, limit: int) -> list[str]:
     text = text[: (limit + 1) * MODEL_LENGTH]
     if fits(text, 0, len(text), MODEL_LENGTH):
         return [text]
-    spans: list[Span] = split(
+    spans = split(
         text,
         strategy="hybrid",
         chunk_size=MODEL_LENGTH,
@@ -65,4 +67,4 @@ def _pieces(text: str, limit: int) -> list[str]:
         max_chunk_size=MODEL_LENGTH,
         preserve_sentence_boundaries=True,
     )
-    return [text[span.start : span.end] for span in spans[:limit]]
+    return [text[span.start : span.end] for span in islice(spans, limit)]

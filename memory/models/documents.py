@@ -59,6 +59,15 @@ def storage_path(version: models.Model, name: str) -> str:
     return f"{FOLDER}/{uuid.uuid4().hex}"
 
 
+class DocumentVersionQuerySet(models.QuerySet["DocumentVersion"]):
+    """Versions by what has become of them."""
+
+    def present(self) -> DocumentVersionQuerySet:
+        """Filter for the versions that were neither deleted nor cancelled; those of deleted documents are deleted."""
+        discarded = (DocumentVersion.Stage.CANCELLED, DocumentVersion.Stage.REMOVED)
+        return self.filter(removed_at=None).exclude(stage__in=discarded)
+
+
 class DocumentVersion(Job):
     """One state of a document's bytes, and its processing stage.
 
@@ -93,6 +102,8 @@ class DocumentVersion(Job):
     ready_at = models.DateTimeField(null=True)
     removed_at = models.DateTimeField(null=True, help_text="when its file and chunks were deleted")
     total_chunks = models.PositiveIntegerField(null=True, help_text="known after extraction")
+
+    objects = DocumentVersionQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["document", "number"], name="one_version_of_a_number")]

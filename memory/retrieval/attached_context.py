@@ -50,13 +50,15 @@ def choose_passages(text: str, *, question: str, max_tokens: int) -> str:
     if estimate_tokens(text) <= max_tokens:
         return text
     conf = settings.CATO.vector_store
-    spans = split(
-        text,
-        strategy=conf.chunking_strategy if conf.chunking_strategy != "truncate" else "semantic",
-        chunk_size=conf.chunk_size,
-        chunk_overlap=0,
-        max_chunk_size=conf.max_chunk_size,
-        preserve_sentence_boundaries=conf.preserve_sentence_boundaries,
+    spans = list(
+        split(
+            text,
+            strategy=conf.chunking_strategy if conf.chunking_strategy != "truncate" else "semantic",
+            chunk_size=conf.chunk_size,
+            chunk_overlap=0,
+            max_chunk_size=conf.max_chunk_size,
+            preserve_sentence_boundaries=conf.preserve_sentence_boundaries,
+        )
     )
     scores = _scores([text[span.start : span.end] for span in spans], question)
     chosen: list[Span] = []

@@ -118,6 +118,8 @@ def summary(version: VersionStatus) -> str:
 
 def state_text(version: VersionStatus) -> str:
     """Return the state or progress as text."""
+    if version.is_under_way and version.error:
+        return _("Interrupted; will retry")
     if version.stage == "embedding" and version.total:
         counts = {"done": format_number(version.done), "total": format_number(version.total)}
         return _("%(done)s of %(total)s passages") % counts

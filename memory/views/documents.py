@@ -78,8 +78,10 @@ def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Cancel the version that is being processed."""
     document = changeable(request, document_id)
-    cancel_document(_newest(document), by=request.user.pk)
-    messages.success(request, _("Upload of %(name)s cancelled.") % {"name": document.name})
+    if cancel_document(_newest(document), by=request.user.pk):
+        messages.success(request, _("Upload of %(name)s cancelled.") % {"name": document.name})
+    else:
+        messages.info(request, _("%(name)s has already been added. You can delete it.") % {"name": document.name})
     return redirect("documents")
 
 
@@ -190,4 +192,4 @@ def _document_row(request: PageRequest, state: DocumentStatus) -> DocumentRow:
 
 
 def _newest(document: Document) -> DocumentVersion:
-    return document.versions.order_by("-number")[0]
+    return document.versions.present().order_by("-number")[0]

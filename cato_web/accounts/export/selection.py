@@ -26,7 +26,6 @@ from memory.api import (
 )
 
 _BATCH_SIZE = 5000
-_EXCLUDED_STAGES = (DocumentVersion.Stage.CANCELLED, DocumentVersion.Stage.REMOVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +82,11 @@ class Selection:
     def versions(self) -> QuerySet[DocumentVersion]:
         """Return the versions of these documents; in shared spaces only those that the person uploaded."""
         own = memory.personal_space(self.person.pk)
-        rows = DocumentVersion.objects.filter(
+        return DocumentVersion.objects.present().filter(
             Q(document__space=own) | Q(uploaded_by_id=self.person.pk),
             document__in=self.documents(),
-            removed_at=None,
             created_at__lte=self.until,
         )
-        return rows.exclude(stage__in=_EXCLUDED_STAGES)
 
     def instructions(self) -> QuerySet[Instruction]:
         """Return the instructions in the personal space, and those that the person wrote for other spaces."""

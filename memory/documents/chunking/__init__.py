@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from memory.documents.chunking.filling import hybrid, semantic
 from memory.documents.chunking.spans import ChunkSizes, Span
 from memory.documents.chunking.windows import fixed_size, truncate
 from memory.errors import InvalidInputError
 
-STRATEGIES: dict[str, Callable[[str, ChunkSizes], list[Span]]] = {
+STRATEGIES: dict[str, Callable[[str, ChunkSizes], Iterable[Span]]] = {
     "truncate": truncate,
     "fixed_size": fixed_size,
     "semantic": semantic,
@@ -26,8 +26,8 @@ def split(
     chunk_overlap: int,
     max_chunk_size: int,
     preserve_sentence_boundaries: bool,
-) -> list[Span]:
-    """Return the spans of `text` in order, without white space at their ends.
+) -> Iterator[Span]:
+    """Return the spans of `text` in order, without white space at their ends, each found when it is asked for.
 
     Sizes are in characters, of which those of Chinese, Japanese and Korean count as 2.25 (`lengths`).
     A blank text has no spans. Except with "truncate", they cover every character that is not white space. No span is
@@ -49,4 +49,4 @@ def split(
         )
     sizes = ChunkSizes(chunk_size, chunk_overlap, max_chunk_size, preserve_sentence_boundaries)
     # A span of one character may be the space that a combining accent belongs to, and is blank.
-    return [span for span in STRATEGIES[strategy](text, sizes) if text[span.start : span.end].strip()]
+    return (span for span in STRATEGIES[strategy](text, sizes) if text[span.start : span.end].strip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import replace
 
 from memory.documents.chunking.graphemes import is_border
@@ -12,31 +13,36 @@ from memory.documents.chunking.units import Unit, units
 from memory.documents.chunking.windows import cut_at_word
 
 
-def semantic(text: str, sizes: ChunkSizes) -> list[Span]:
-    """Return spans of whole units up to `chunk_size`; indivisible units may reach `longest`."""
+def semantic(text: str, sizes: ChunkSizes) -> Iterator[Span]:
+    """Yield spans of whole units up to `chunk_size`; indivisible units may reach `longest`."""
     filling = _SpanBuilder(text, sizes)
     for unit in units(text, sizes):
         filling.add(unit)
-    return filling.close()
+        yield from filling.take_completed()
+    filling.close()
+    yield from filling.take_completed()
 
 
-def hybrid(text: str, sizes: ChunkSizes) -> list[Span]:
-    """Return semantic spans of at most `chunk_size`, with small neighbours merged, such as short sections."""
-    merged: list[Span] = []
+def hybrid(text: str, sizes: ChunkSizes) -> Iterator[Span]:
+    """Yield semantic spans of at most `chunk_size`, with small neighbours merged, such as short sections."""
+    merged: Span | None = None
     for span in semantic(text, replace(sizes, longest=sizes.chunk_size)):
-        if merged and fits(text, merged[-1].start, span.end, sizes.chunk_size):
-            merged[-1] = Span(merged[-1].start, span.end)
-        else:
-            merged.append(span)
-    return merged
+        if merged and fits(text, merged.start, span.end, sizes.chunk_size):
+            merged = Span(merged.start, span.end)
+            continue
+        if merged:
+            yield merged
+        merged = span
+    if merged:
+        yield merged
 
 
 class _SpanBuilder:
-    """The finished spans, and the open one from `_start` to `_end`."""
+    """The completed spans that were not taken yet, and the open one from `_start` to `_end`."""
 
     def __init__(self, text: str, sizes: ChunkSizes) -> None:
         self._text, self._sizes = text, sizes
-        self._spans: list[Span] = []
+        self._completed: list[Span] = []
         self._start = self._end = -1
         self._reserved_end = -1  # units that end here or before go into the open span unconditionally
         self._unit_starts: list[int] = []  # starts of the open span's sentences, rows and lines
@@ -56,12 +62,16 @@ class _SpanBuilder:
         else:
             self._add_plain(unit)
 
-    def close(self) -> list[Span]:
-        """Return all spans, including the open one."""
+    def close(self) -> None:
+        """Complete the open span."""
         if self._start >= 0:
-            self._spans.append(Span(self._start, self._end))
+            self._completed.append(Span(self._start, self._end))
             self._start = -1
-        return self._spans
+
+    def take_completed(self) -> list[Span]:
+        """Return the spans that were completed since the last call."""
+        completed, self._completed = self._completed, []
+        return completed
 
     def _add_plain(self, unit: Unit) -> None:
         size = self._sizes.chunk_size
@@ -99,7 +109,7 @@ class _SpanBuilder:
             return self._take(unit._replace(start=rest_start, is_part=True))
         if len(self._headings) > 1:
             *earlier, last = self._headings
-            self._spans.append(Span(self._start, earlier[-1].end))
+            self._completed.append(Span(self._start, earlier[-1].end))
             self._start, self._unit_starts, self._headings = last.start, [last.start], [last]
             return self._add_below_heading(unit)
         self._headings = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from memory.documents.chunking.graphemes import first_border, last_border
 from memory.documents.chunking.lengths import reach, reach_back
@@ -19,17 +20,17 @@ def truncate(text: str, sizes: ChunkSizes) -> list[Span]:
     return [Span(start, without_trailing_blank(text, start, end))]
 
 
-def fixed_size(text: str, sizes: ChunkSizes) -> list[Span]:
-    """Return spans of `chunk_size`, shortened to a sentence (if requested) or word end in the second half."""
+def fixed_size(text: str, sizes: ChunkSizes) -> Iterator[Span]:
+    """Yield spans of `chunk_size`, shortened to a sentence (if requested) or word end in the second half."""
     ends = [sentence.end for sentence in sentences(text, 0, len(text))] if sizes.at_sentences else []
-    spans: list[Span] = []
+    last: Span | None = None
     new = next_nonblank(text, 0, len(text))
     while new < len(text):
-        start = _start(text, new, spans, sizes)
+        start = _start(text, new, last, sizes)
         end = _end(text, start, new, ends, sizes)
-        spans.append(Span(start, without_trailing_blank(text, start, end)))
+        last = Span(start, without_trailing_blank(text, start, end))
+        yield last
         new = next_nonblank(text, end, len(text))
-    return spans
 
 
 def cut_at_word(text: str, start: int, min_end: int, size: int, longest: int) -> int:
@@ -57,11 +58,10 @@ def cut_anywhere(text: str, start: int, min_end: int, size: int, longest: int) -
     return min(first_border(text, last, min_end, limit), limit)
 
 
-def _start(text: str, new: int, spans: list[Span], sizes: ChunkSizes) -> int:
-    """Return the start of the span for text from `new`: up to `overlap` characters back in the previous span."""
-    if not spans or not sizes.overlap:
+def _start(text: str, new: int, last: Span | None, sizes: ChunkSizes) -> int:
+    """Return the start of the span for text from `new`: up to `overlap` characters back in the last span."""
+    if last is None or not sizes.overlap:
         return new
-    last = spans[-1]
     start = first_border(text, max(reach_back(text, last.end, sizes.overlap), last.start + 1), last.start, last.end)
     start = next_nonblank(text, start, last.end) if start < last.end else last.end
     limit = reach(text, start, sizes.chunk_size)
