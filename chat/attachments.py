@@ -181,6 +181,11 @@ def delete_unsent_attachments() -> int:
     return delete_unreferenced(unsent[:_BATCH_SIZE])
 
 
+def delete_unsent_attachments_of(person_id: uuid.UUID) -> int:
+    """Delete a batch of this person's attachments that were not sent; return their number."""
+    return delete_unreferenced(Attachment.objects.filter(turns=None, owner_id=person_id)[:_BATCH_SIZE])
+
+
 def delete_orphaned_attachments(*, dry_run: bool = False) -> int:
     """Delete stored files to which no attachment refers; return their number."""
     return memory.delete_orphaned_files(Attachment, "file", folder=ATTACHMENTS, dry_run=dry_run)

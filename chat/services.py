@@ -1,6 +1,10 @@
 """The services of chat, for views, tasks and the APIs."""
 
-from chat.attachments import delete_orphaned_attachments, delete_unsent_attachments
+from chat.attachments import (
+    delete_orphaned_attachments,
+    delete_unsent_attachments,
+    delete_unsent_attachments_of,
+)
 from chat.digests.switching import delete_digest_of
 from chat.digests.worker import resume_digests
 from chat.imports.jobs import delete_imports_of, delete_orphaned_imports, resume_imports
@@ -14,6 +18,7 @@ from chat.threads.lifecycle import (
     delete_last_turns,
     delete_thread,
     delete_threads_in_space,
+    last_turns,
     move_thread,
     purge_deleted,
     rename_thread,

@@ -232,6 +232,7 @@ from memory.spaces.groups import (
     create_project,
     get_group,
     is_group_empty,
+    is_group_erased,
     remove_from_group,
     remove_group,
     rename_group,

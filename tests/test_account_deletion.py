@@ -17,7 +17,7 @@ from cato_web.accounts import deletion as account_deletion
 from cato_web.accounts import services
 from cato_web.accounts.models import AccountDeletion, AuditEntry, LoginSession, OneTimeLink, User
 from cato_web.celery import sweep
-from chat.models import Thread, Turn
+from chat.models import Attachment, Thread, Turn
 from memory.exchanges.feedback import set_feedback
 from memory.exchanges.supersessions import decide
 from memory.index import store
@@ -36,7 +36,17 @@ from memory.models import (
 )
 from memory.spaces import access, deletion
 from tests.crashes import crashes_at
-from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, signed_in, thread, turn
+from tests.factories import (
+    AdministratorFactory,
+    PersonFactory,
+    document,
+    exchange,
+    group,
+    image_of,
+    signed_in,
+    thread,
+    turn,
+)
 from tests.server import PASSWORD
 from tests.topology import IS_LONG
 
@@ -192,7 +202,7 @@ def test_the_last_administrator_cannot_leave_while_others_remain(alice, administ
     answer = page.post("/settings/leave", {"email": administrator.email, "password": PASSWORD})
 
     assert answer.status_code == 409
-    assert "You are the only administrator, and 1 other person uses this Cato." in answer.content.decode()
+    assert "You are the only active administrator, and 1 other person has an account." in answer.content.decode()
     assert "Invite another administrator" in answer.content.decode()
     with pytest.raises(account_deletion.AccountDeletionError):
         account_deletion.delete_account(administrator)
@@ -201,6 +211,15 @@ def test_the_last_administrator_cannot_leave_while_others_remain(alice, administ
 
     AdministratorFactory()
     delete_account(administrator)
+
+
+def test_the_last_administrator_cannot_leave_deactivated_accounts_behind(alice, administrator):
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    answer = signed_in(administrator).get("/settings/leave")
+    assert answer.status_code == 409
+    assert "1 other person has an account." in answer.content.decode()
+    with pytest.raises(account_deletion.AccountDeletionError):
+        account_deletion.delete_account(administrator)
 
 
 def test_submitting_twice_deletes_once(alice):
@@ -246,6 +265,14 @@ def test_the_receipt_counts_what_was_deleted_and_when_the_index_confirmed_it(mem
     assert then["Original files removed"] == "all"
     assert then["Purged from disk"].startswith("by ")
     assert "Complete" in Client().get(address).content.decode()
+
+
+def test_files_that_were_not_sent_are_removed_with_the_account(memory, alice, person):
+    for owner in (alice, person):
+        image_of(owner)
+    delete_account(alice)
+    sweep()
+    assert [row.owner_id for row in Attachment.objects.all()] == [person.pk]
 
 
 def test_a_receipt_is_not_complete_while_it_reports_pending_work(memory, alice, monkeypatch):

@@ -25,6 +25,7 @@ from tests.factories import (
     document,
     exchange,
     group,
+    process_documents,
     signed_in,
     thread,
     turn,
@@ -407,7 +408,10 @@ def test_a_group_is_empty_without_exchanges_and_documents_of_its_own(memory, per
     assert not memory.is_group_empty(other)
     memory.forget_documents([unread.pk, uploaded.pk], by=person.id)
     assert memory.is_group_empty(other)
-    assert not memory.is_group_empty(crew), "tombstones remain in it"
+    assert memory.is_group_empty(crew)
+    assert (memory.is_group_erased(other), memory.is_group_erased(crew)) == (False, False)
+    process_documents()
+    assert (memory.is_group_erased(other), memory.is_group_erased(crew)) == (True, True)
 
 
 def test_only_the_removed_group_disappears(memory, person):

@@ -27,6 +27,13 @@ def link_for(ada, person) -> str:
     return re.search(r'id="reset" value="http://testserver(/reset/[^"]+)"', page)[1]
 
 
+def test_the_page_with_a_link_still_creates_invitations(ada, person):
+    page = signed_in(ada).post(reverse("create_reset_link", args=[person.pk])).content.decode()
+    form = re.search(r'<form[^>]*>(?:(?!</form>).)*name="role"', page, re.DOTALL)
+    assert form
+    assert 'action="/admin/people"' in form[0]
+
+
 def test_a_link_sets_a_new_password_once_signs_in_and_ends_other_login_sessions(ada, person):
     elsewhere, current = signed_in(person), Client()
     link = link_for(ada, person)

@@ -14,30 +14,35 @@ from cato_web.accounts.models import AuditEntry
 from chat import access, services
 from chat.answers.persistence import store_exchange
 from chat.answers.recall import recall_for_turn
-from chat.imports import jobs
+from chat.imports import importer, jobs
 from chat.imports.archive import ArchiveImport
 from chat.imports.formats.archive import ArchivedInstruction
 from chat.imports.worker import run_imports
-from chat.models import ImportJob, Thread, Turn
+from chat.models import ImportJob, Instruction, Thread, Turn
+from chat.realtime import notifications
+from chat.realtime.messages import ListChange
 from chat.rows import sidebar
 from memory.documents.uploads import upload_document
 from memory.errors import InvalidInputError, NotFoundError
 from memory.exchanges.moving import move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, upsert_records
-from memory.models import Membership, Space
+from memory.models import Exchange, Membership, Space
 from memory.retrieval.recall import _preferred_first
 from memory.spaces import access as spaces
 from tests.factories import (
     AdministratorFactory,
     PersonFactory,
+    ago,
     answer_job,
     document,
     exchange,
     group,
+    process_documents,
     signed_in,
     thread,
     turn,
+    upload,
 )
 
 pytestmark = pytest.mark.django_db
@@ -384,6 +389,124 @@ def test_an_import_checks_the_space_when_it_runs(ada, bob, memory, loses_access)
     assert row.state == ImportJob.State.FAILED
     assert ("not a member" if loses_access else "is archived") in row.error
     assert not Thread.objects.exists()
+
+
+@pytest.mark.parametrize("loses_access", [True, False])
+def test_an_import_ends_when_its_owner_may_not_add_to_the_space_any_more(ada, bob, memory, monkeypatch, loses_access):
+    space = project("Buoys", bob, ada)
+    two = EXPORT[:-1] + "," + EXPORT[1:].replace('"c1"', '"c2"').replace('"m', '"n')
+    row = jobs.create_import(text_file("export.json", two), owner_id=ada.id, space=space)
+    import_one = importer._import_one
+
+    def change_after_the_first(*args, **options):
+        import_one(*args, **options)
+        if loses_access:
+            groups.remove_member(space, ada.id, by=bob)
+        else:
+            projects.archive(space, by=bob)
+
+    monkeypatch.setattr(importer, "_import_one", change_after_the_first)
+    run_imports()
+
+    row.refresh_from_db()
+    assert row.state == ImportJob.State.FAILED
+    assert ("not a member" if loses_access else "is archived") in row.error
+    assert Thread.objects.count() == row.imported == 1
+
+
+def test_a_project_with_an_unfinished_import_is_not_deleted(ada, bob):
+    space = project("Buoys", bob, ada)
+    row = jobs.create_import(text_file("export.json", EXPORT), owner_id=ada.id, space=space)
+    with pytest.raises(InvalidInputError, match="An import into Buoys is not finished"):
+        groups.delete_group(space, by=bob)
+
+    jobs.cancel(row)
+    groups.delete_group(space, by=bob)
+    assert not Space.objects.filter(pk=space.pk).exists()
+
+
+def test_a_project_is_deleted_once_its_deleted_contents_are_erased(memory, ada, bob):
+    space = project("Buoys", ada, bob)
+    store_exchange(talk := turn(thread(bob, space=space), "How heavy is the anchor?", "80 kg"))
+    Thread.objects.filter(pk=talk.thread_id).update(head=talk)
+    plan = document(ada, "plan.txt", "The key hangs behind the stove.", space=space)
+    scan = upload(ada, "scan.pdf", b"%PDF-1.7 and then nothing", space=space).version.document
+    process_documents()
+    memory.index_pending()
+    services.delete_thread(talk.thread)
+    memory.forget_documents([plan.pk, scan.pk], by=ada.id)
+    page = signed_in(ada)
+
+    def delete() -> str:
+        address = reverse("change_project", args=[space.id])
+        return page.post(address, {"change": "delete"}, follow=True).content.decode()
+
+    assert "What was deleted in Buoys is still being erased. Try again in a minute." in delete()
+    Thread.objects.update(deleted_at=ago(minutes=1))
+    services.purge_deleted()
+    process_documents()
+    delete()
+
+    assert not Space.objects.filter(pk=space.pk).exists()
+    assert set(Exchange.objects.values_list("space__owner", "owner")) == {(ada.pk, ada.pk), (bob.pk, bob.pk)}
+    assert not Exchange.objects.exclude(user_message="").exists()
+
+
+def test_open_pages_learn_that_a_project_is_renamed_archived_or_reopened(
+    ada, bob, monkeypatch, django_capture_on_commit_callbacks
+):
+    space, told = project("Buoys", ada, bob), []
+    monkeypatch.setattr(notifications, "notify_users", lambda people, change=None: told.append(set(people)))
+    mode = Mode.PROJECT_FIRST
+    for change in (
+        lambda: projects.change(space, name="Beacons", description="", recall_mode=mode, by=ada),
+        lambda: projects.archive(space, by=ada),
+        lambda: projects.reopen(space, by=ada),
+    ):
+        with django_capture_on_commit_callbacks(execute=True):
+            change()
+    assert told == [{ada.id, bob.id}] * 3
+
+
+def test_an_answer_that_ends_in_an_archived_project_is_not_listed_again(ada):
+    space = project("Buoys", ada)
+    one = thread(ada, space=space)
+    changes = {one.id: ListChange(one.id)}
+    assert sidebar.thread_links(ada.id, None, changes)
+    projects.archive(space, by=ada)
+    assert not sidebar.thread_links(ada.id, None, changes)
+
+
+def test_only_members_read_the_instructions_of_a_project(ada, carla):
+    space = project("Buoys", ada)
+    Instruction.objects.create(space=space, author=ada, text="Answer in knots.", state=Instruction.State.KEPT)
+    assert "Answer in knots." in page(ada, "space", space.id).content.decode()
+    seen = page(carla, "space", space.id)
+    assert seen.status_code == 200
+    assert "Answer in knots." not in seen.content.decode()
+
+
+def test_a_manager_who_removes_themselves_is_led_to_the_list_of_projects(ada, bob):
+    space = project("Buoys", ada, bob)
+    answer = signed_in(ada).post(
+        reverse("change_members", args=[space.id]), {"person": ada.pk, "change": "remove"}, follow=True
+    )
+    assert answer.redirect_chain[-1][0] == reverse("projects")
+    assert "Ada removed from Buoys." in answer.content.decode()
+
+
+def test_who_leaves_a_project_is_asked_and_told_what_becomes_of_it(ada, bob):
+    space = project("Buoys", ada, bob)
+
+    def question(person) -> str:
+        return page(person, "leave_group", space.id).content.decode()
+
+    assert "until somebody adds you again" in question(bob)
+    assert "It will have no manager" not in question(bob)
+    assert "It will have no manager" in question(ada)
+    groups.remove_member(space, bob.id, by=ada)
+    assert "You are its last member" in question(ada)
+    assert Membership.objects.filter(space=space, person=ada).exists()
 
 
 def test_who_does_not_manage_a_project_imports_no_instructions_into_it(ada, bob):

@@ -247,7 +247,7 @@ ROUTES: dict[str, RouteAccess] = {
     "change_space_model": RouteAccess(methods=POST, names=("space_id",)),
     "space": RouteAccess(names=("space_id",)),
     "change_members": RouteAccess(methods=POST, names=("space_id",)),
-    "leave_group": RouteAccess(methods=POST, names=("space_id",)),
+    "leave_group": RouteAccess(methods=("get", "post"), names=("space_id",)),
     # A header names the thread (tests/test_openai_api.py); MCP tools are no routes (tests/test_mcp.py).
     "v1_chat": RouteAccess("client", POST),
     "v1_responses": RouteAccess("client", POST),

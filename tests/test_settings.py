@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import timedelta
 
@@ -10,14 +11,15 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.accounts import login_sessions, model_choices, roles
+from cato_web.accounts import deletion, login_sessions, model_choices, roles
+from cato_web.accounts import services as accounts
 from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import AuditEntry, LoginSession, User
 from chat import access, services
 from chat.llm import endpoint
 from chat.llm.endpoint import ModelEndpoint
 from chat.models import Thread
-from tests.factories import PersonFactory, thread
+from tests.factories import AdministratorFactory, PersonFactory, thread
 from tests.server import PASSWORD
 from tests.socket import open_socket
 
@@ -60,6 +62,45 @@ def test_density_is_chosen_like_the_theme_and_applies_to_every_page(alice):
 
     assert 'data-density="compact"' in page.get("/stats").content.decode()
     assert page.post("/settings", choices(alice, density="tiny")).status_code == 422
+
+
+def test_saving_preferences_changes_nothing_else_of_an_account_that_changes_meanwhile(alice, monkeypatch):
+    alice.role = User.Role.ADMINISTRATOR
+    alice.save()
+    root, page = AdministratorFactory(), signed_in(alice)
+
+    def change_meanwhile() -> ModelChoices:
+        roles.set_role(alice, User.Role.MEMBER, by=root)
+        accounts.change_password(alice, "another long password")
+        return ModelChoices(("fake",), "", "models.example", "fake")
+
+    monkeypatch.setattr(model_choices, "available_models", change_meanwhile)
+    page.post("/settings", choices(alice, density="compact"))
+
+    now = User.objects.get(pk=alice.pk)
+    assert (now.density, now.role, now.epoch) == ("compact", "member", alice.epoch)
+    assert now.check_password("another long password")
+
+
+def test_an_account_that_is_deleted_while_its_preferences_are_saved_gets_no_name_again(alice, monkeypatch):
+    AdministratorFactory()
+    page = signed_in(alice)
+
+    def delete_meanwhile() -> ModelChoices:
+        deletion.delete_account(alice)
+        return ModelChoices(("fake",), "", "models.example", "fake")
+
+    monkeypatch.setattr(model_choices, "available_models", delete_meanwhile)
+    page.post("/settings", choices(alice, name="Alice Owner"))
+
+    now = User.objects.get(pk=alice.pk)
+    assert (now.name, now.is_active) == ("Former member", False)
+
+
+def test_preferences_are_saved_from_the_page_that_shows_a_new_token(alice):
+    page = signed_in(alice)
+    shown = page.post("/settings/tokens", {"name": "a program", "scopes": ["read"], "lifetime": "30"})
+    assert 'action="/settings"' in re.search(r"<form[^>]*settings-form[^>]*>", shown.content.decode())[0]
 
 
 def test_new_threads_use_the_default_model_and_existing_ones_keep_theirs(alice):

@@ -12,7 +12,7 @@ from chat import services
 from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import ReaderMarks, Thread, ThreadSession, Turn
 from chat.rows.sidebar import thread_list
-from chat.threads.reader_marks import ensure_marker, with_marks
+from chat.threads.reader_marks import ensure_marker
 from chat.threads.titles import apply_model_title
 from memory.models import Exchange, RecallLogEntry
 from memory.retrieval.search import search
@@ -116,8 +116,8 @@ def test_deleting_the_last_turns_includes_their_other_versions_and_forgets_them(
 
     deleted = services.delete_last_turns(one, 2, by=person.id)
 
-    assert set(deleted) == {turns[1].id, turns[2].id}
-    assert [t.message for t in one.turns.active_branch()] == ["What of the saw?"]
+    assert set(deleted.ids) == {turns[1].id, turns[2].id}
+    assert [t.message for t in one.turns.all()] == ["What of the saw?"]
     one.refresh_from_db()
     assert one.head_id == turns[0].id
     assert memory.memory_states([turns[2].exchange_id]) == {turns[2].exchange_id: "forgotten"}
@@ -228,16 +228,19 @@ def test_a_new_thread_is_created_in_the_given_space_with_the_default_model(perso
     assert {titled.model, untitled.model} == {"large"}
 
 
-def test_archiving_unpins_a_thread(person):
+def test_an_archived_thread_is_listed_again_as_it_was(person):
     one, other = thread(person), thread(person)
-    for each in (one, other):
-        services.set_pinned(each, person.id, True)
+    services.set_pinned(one, person.id, True)
+
+    def listed() -> list[tuple[str, uuid.UUID]]:
+        return [(part.key, link.id) for part in thread_list(person.id, None).groups for link in part.threads]
+
+    before = listed()
+    assert ("pinned", one.id) in before
     services.set_archived(one, person.id, True)
-    marks = with_marks(Thread.objects.all(), person.id)
-    assert [(t.id, t.pinned_at is None, t.archived_at is None) for t in marks.order_by("created_at")] == [
-        (one.id, True, False),
-        (other.id, False, True),
-    ]
+    assert [id for _key, id in listed()] == [other.id]
+    services.set_archived(one, person.id, False)
+    assert listed() == before
 
 
 def test_continuing_a_thread_starts_its_next_session_unless_the_last_one_is_empty(person):
@@ -356,12 +359,28 @@ def test_deleting_the_last_turns_deletes_whole_branches_that_start_at_them(perso
     deleted = turn(first.thread, parent=first)
     branch = turn(first.thread, parent=deleted, is_on_active_branch=False)
     turn(first.thread, parent=branch, is_on_active_branch=False)
-    other_branch = turn(first.thread, parent=first, is_on_active_branch=False)
+    turn(first.thread, parent=first, is_on_active_branch=False)
 
-    assert services.delete_last_turns(first.thread, 1, by=person.id) == [deleted.id]
+    assert services.delete_last_turns(first.thread, 1, by=person.id).ids == [deleted.id]
 
-    assert set(Turn.objects.all()) == {first, other_branch}
-    assert services.delete_last_turns(thread(person), 1, by=person.id) == []
+    assert set(Turn.objects.all()) == {first}
+    assert services.delete_last_turns(thread(person), 1, by=person.id).ids == []
+
+
+def test_the_dialog_says_how_many_turns_of_other_versions_are_deleted_too(person):
+    first = turn(thread(person))
+    last = turn(first.thread, parent=first)
+    page, address = signed_in(person), f"{reverse('delete_turns', args=[first.thread_id])}?n=1"
+    assert "of other versions" not in page.get(address).content.decode()
+
+    branch = turn(first.thread, parent=first, is_on_active_branch=False)
+    turn(first.thread, parent=branch, is_on_active_branch=False)
+    assert "2 turns of other versions are among them" in page.get(address).content.decode()
+
+    answer = page.post(address, {"n": "1"}, follow=True).content.decode()
+    assert "1 turn deleted and forgotten." in answer
+    assert set(Turn.objects.all()) == {first}
+    assert not Turn.objects.filter(id=last.id).exists()
 
 
 def test_a_title_that_the_model_writes_has_no_numbers_of_sources(person):

@@ -70,14 +70,14 @@ def account_contents(person: User) -> AccountContents:
 
 
 def check_can_delete(person: User) -> None:
-    """Raise AccountDeletionError if the remaining users would have no administrator."""
-    others = User.objects.filter(is_active=True).exclude(pk=person.pk)
+    """Raise AccountDeletionError if the remaining users, also deactivated ones, would have no administrator."""
+    others = User.objects.filter(left_at=None).exclude(pk=person.pk)
     count = others.count()
-    if person.is_administrator and count and not others.filter(role=User.Role.ADMINISTRATOR).exists():
+    if person.is_administrator and count and not others.filter(role=User.Role.ADMINISTRATOR, is_active=True).exists():
         sentence = ngettext(
-            "You are the only administrator, and %(count)s other person uses this Cato. "
+            "You are the only active administrator, and %(count)s other person has an account. "
             "Invite another administrator on the page Admin, People; when they have joined, come back here.",
-            "You are the only administrator, and %(count)s other people use this Cato. "
+            "You are the only active administrator, and %(count)s other people have an account. "
             "Invite another administrator on the page Admin, People; when they have joined, come back here.",
             count,
         )
@@ -169,6 +169,7 @@ def _continue(job: AccountDeletion) -> bool:
     for _slice in range(_BATCHES_PER_RUN):
         # First, so that no worker adds rows to the spaces that are emptied here.
         removed = chat.delete_imports_of(job.person_id)
+        removed += chat.delete_unsent_attachments_of(job.person_id)
         removed += chat.delete_threads_in_space(space.pk, by=job.person_id)
         removed += memory.delete_space_contents(space.pk, by=job.person_id)
         if not removed:

@@ -12,11 +12,11 @@ from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import AuditEntry, User
 from cato_web.accounts.services import record_audit
-from chat.models import Thread
-from chat.realtime.notifications import notify_after_commit
+from chat.models import ImportJob, Thread
+from chat.realtime.notifications import active_readers, notify_after_commit
 from chat.services import delete_limits_of
 from memory import api as memory
-from memory.api import InvalidInputError, Membership, Space
+from memory.api import InvalidInputError, Job, Membership, Space
 
 _ROLE_ACTIONS = {
     Membership.Role.MANAGER: AuditEntry.Action.GROUP_MADE_MANAGER,
@@ -62,6 +62,7 @@ def rename(group: Space, name: str, *, by: User) -> None:
     """Rename a group. Raises InvalidInputError."""
     memory.rename_group(group, name)
     record_audit(by, AuditEntry.Action.GROUP_RENAMED, str(group.id))
+    notify_after_commit(active_readers(group))
 
 
 @transaction.atomic
@@ -94,8 +95,16 @@ def set_role(group: Space, person_id: uuid.UUID, role: str, *, by: User) -> None
 @transaction.atomic
 def delete_group(group: Space, *, by: User) -> None:
     """Delete an empty group or project. Raises InvalidInputError."""
-    if not memory.is_group_empty(group) or Thread.objects.filter(space=group).exists():
+    threads = Thread.objects.filter(space=group)
+    sentence = ""
+    # The exchanges of a deleted thread are forgotten when it can no longer be restored.
+    if threads.filter(deleted_at=None).exists() or not (threads.exists() or memory.is_group_empty(group)):
         sentence = _("%(group)s still has threads, documents or memories. Move or delete them first.")
+    elif ImportJob.objects.filter(space=group, state=Job.State.PENDING).exists():
+        sentence = _("An import into %(group)s is not finished. Wait for it, or have it cancelled.")
+    elif threads.exists() or not memory.is_group_erased(group):
+        sentence = _("What was deleted in %(group)s is still being erased. Try again in a minute.")
+    if sentence:
         raise InvalidInputError(sentence % {"group": group.name})
     Membership.objects.filter(space=group).delete()
     memory.remove_group(group)

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from cato_web.accounts.models import AuditEntry, User
 from cato_web.accounts.services import record_audit
 from chat.models import Thread
+from chat.realtime.notifications import active_readers, notify_after_commit
 from memory import api as memory
 from memory.api import Membership, NotFoundError, Space
 
@@ -59,6 +60,7 @@ def change(project: Space, *, name: str, description: str, recall_mode: str, by:
     """Change the name, the description and the recall mode. Raises InvalidInputError."""
     memory.change_project(project, name=name, description=description, recall_mode=recall_mode)
     record_audit(by, AuditEntry.Action.PROJECT_CHANGED, str(project.id))
+    notify_after_commit(active_readers(project))
 
 
 @transaction.atomic
@@ -66,6 +68,7 @@ def archive(project: Space, *, by: User) -> None:
     """Close the project for new contents."""
     memory.archive_project(project)
     record_audit(by, AuditEntry.Action.PROJECT_ARCHIVED, str(project.id))
+    notify_after_commit(active_readers(project))
 
 
 @transaction.atomic
@@ -73,6 +76,7 @@ def reopen(project: Space, *, by: User) -> None:
     """Open an archived project again."""
     memory.reopen_project(project)
     record_audit(by, AuditEntry.Action.PROJECT_REOPENED, str(project.id))
+    notify_after_commit(active_readers(project))
 
 
 def _with_counts(projects: QuerySet[Space]) -> QuerySet[Any]:

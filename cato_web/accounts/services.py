@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db import transaction
@@ -159,6 +160,11 @@ def get_user_by_name(name: str) -> User:
     if len(matches) > 1:
         raise UserLookupError(f"Several accounts have the name {name}. Use the e-mail.")
     return matches[0]
+
+
+def save_preferences(person: User, preferences: Mapping[str, object]) -> None:
+    """Save fields of an account, unless it was closed meanwhile; the other fields can have changed since it was read."""
+    User.objects.filter(pk=person.pk, is_active=True).update(**preferences)
 
 
 @transaction.atomic

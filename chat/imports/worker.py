@@ -115,7 +115,10 @@ class ImportRun:
         self._lease.update(total=count_conversations(file, on_each=self._save_due_progress))
 
     def _on_progress(self, what: str, count: int) -> None:
+        """Count what was read. Raises LeaseLostError, and InvalidInputError once nothing may be added any more."""
         is_whole = what == "conversations"
+        if is_whole:
+            self._space()
         self._read += count if is_whole else 0
         if is_whole and self._saved_counts != _imported_counts(self._report):
             self._save_progress()

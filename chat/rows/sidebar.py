@@ -108,7 +108,8 @@ def thread_links(
     """Return the links of those of the changed threads that are in this person's list, by thread."""
     links = {id: _link_of_open(id, change.state) for id, change in changes.items() if id == open_id and change.state}
     if other_ids := changes.keys() - links.keys():
-        readable = Thread.objects.filter(pk__in=other_ids, deleted_at=None, space__in=memory.readable_spaces(person_id))
+        spaces = memory.readable_spaces(person_id).filter(archived_at=None)
+        readable = Thread.objects.filter(pk__in=other_ids, deleted_at=None, space__in=spaces)
         listed = _with_marks(readable, person_id).filter(archived_at=None)
         links |= {thread.id: _link(thread, person_id, open_id) for thread in listed}
     return links

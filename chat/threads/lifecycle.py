@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.contrib.auth import get_user_model
@@ -120,26 +121,47 @@ def move_thread(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
     return moved
 
 
-def delete_last_turns(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
-    """Delete the last `count` turns of the active branch, forget their exchanges, and return the ids of the turns.
+@dataclass(frozen=True, slots=True)
+class LastTurns:
+    """The last turns of the active branch, the number of turns that are deleted with them, and what is left before."""
 
-    Branches that start at them are deleted too. Raises ThreadBusyError while an answer is in progress.
+    ids: list[uuid.UUID]
+    deleted_ids: set[uuid.UUID]
+    head_id: uuid.UUID | None
+
+    @property
+    def other_count(self) -> int:
+        """Return how many turns of other branches are deleted with them."""
+        return len(self.deleted_ids) - len(self.ids)
+
+
+def last_turns(thread: Thread, count: int) -> LastTurns:
+    """Return the last `count` turns of the active branch, with all versions of the first and the turns below these."""
+    last = list(thread.turns.active_branch().order_by("-position")[:count])
+    if not last:
+        return LastTurns([], set(), thread.head_id)
+    first = last[-1]
+    deleted_ids = set(thread.turns.filter(parent_id=first.parent_id).values_list("id", flat=True))
+    for id, parent_id in thread.turns.order_by("position").values_list("id", "parent_id"):
+        if parent_id in deleted_ids:
+            deleted_ids.add(id)
+    return LastTurns([turn.id for turn in last], deleted_ids, first.parent_id)
+
+
+def delete_last_turns(thread: Thread, count: int, *, by: uuid.UUID) -> LastTurns:
+    """Delete the last `count` turns of the active branch with their versions, and forget their exchanges.
+
+    Raises ThreadBusyError while an answer is in progress.
     """
     with transaction.atomic():
         locked = lock_thread(thread.id)
         ensure_idle(locked)
-        last = list(locked.turns.active_branch().order_by("-position")[:count])
-        if not last:
-            return []
-        deleted_ids = {last[-1].id}
-        for id, parent_id in locked.turns.order_by("position").values_list("id", "parent_id"):
-            if parent_id in deleted_ids:
-                deleted_ids.add(id)
-        Thread.objects.filter(id=thread.id).update(head=last[-1].parent_id)
-        deleted = Turn.objects.filter(id__in=deleted_ids)
+        last = last_turns(locked, count)
+        Thread.objects.filter(id=thread.id).update(head=last.head_id)
+        deleted = Turn.objects.filter(id__in=last.deleted_ids)
         count_before_deletion(deleted)
         _delete_turns(deleted, by=by)
-    return [turn.id for turn in last]
+    return last
 
 
 def purge_deleted() -> int:

@@ -76,8 +76,8 @@ def set_muted(thread: Thread, person_id: uuid.UUID, is_muted: bool) -> None:
 
 
 def set_archived(thread: Thread, person_id: uuid.UUID, is_archived: bool) -> None:
-    """Remove the thread from this person's list, and unpin it, or list it again; memory and search are not affected."""
-    _change(thread, person_id, archived_at=timezone.now() if is_archived else None, pinned_at=None)
+    """Remove the thread from this person's list, or list it again, pinned as before; search finds it in either case."""
+    _change(thread, person_id, archived_at=timezone.now() if is_archived else None)
 
 
 @transaction.atomic

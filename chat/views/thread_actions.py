@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.http import content_disposition_header, url_has_allowed_host_and_scheme
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, services, signals
@@ -221,14 +221,18 @@ def delete_turns(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     value = request.POST.get("n") or request.GET.get("n", "1")
     count = int(value) if value.isdecimal() and len(value) < 4 else 1
     if request.method == "GET":
-        return render(request, "chat/delete_turns.html", {"section": "thread", "thread": thread, "count": count})
+        last = services.last_turns(thread, count)
+        context = {"section": "thread", "thread": thread, "count": len(last.ids), "other_count": last.other_count}
+        return render(request, "chat/delete_turns.html", context)
     try:
-        deleted_ids = services.delete_last_turns(thread, count, by=request.user.pk)
+        last = services.delete_last_turns(thread, count, by=request.user.pk)
     except ThreadBusyError as error:
         messages.error(request, str(error))
         return redirect("thread", thread_id)
-    publish(frames.branch_switched(thread.id, deleted_ids, []))
-    messages.success(request, _("%(count)s turns deleted and forgotten.") % {"count": len(deleted_ids)})
+    publish(frames.branch_switched(thread.id, last.ids, []))
+    deleted = len(last.ids)
+    sentence = ngettext("%(count)s turn deleted and forgotten.", "%(count)s turns deleted and forgotten.", deleted)
+    messages.success(request, sentence % {"count": deleted})
     return redirect("thread", thread_id)
 
 

@@ -10,7 +10,8 @@ from django.utils.translation import gettext as _
 
 from memory import signals
 from memory.errors import InvalidInputError, NotFoundError
-from memory.models import Document, Exchange, Membership, MembershipChange, Space
+from memory.models import Document, DocumentVersion, Exchange, Membership, MembershipChange, Space
+from memory.spaces.access import personal_space
 from memory.text import clean_name, clean_text
 
 Change = MembershipChange.Kind
@@ -112,18 +113,31 @@ def set_group_role(group: Space, person_id: uuid.UUID, role: str, *, by: uuid.UU
 
 
 def remove_group(group: Space) -> None:
-    """Delete the row of an empty group or project; callers check `is_group_empty` first."""
-    Space.objects.filter(id=group.id, kind__in=Space.WITH_MEMBERS).delete()
+    """Delete an empty group or project; callers check `is_group_empty` and `is_group_erased` first.
+
+    The rows without text that remain of forgotten exchanges and documents go to the personal spaces of their owners.
+    """
+    if not group.has_members:
+        return
+    for rows in (Exchange.objects.filter(space=group), Document.objects.filter(space=group)):
+        for owner_id in set(rows.values_list("owner_id", flat=True)):
+            rows.filter(owner_id=owner_id).update(space=personal_space(owner_id))
+    Space.objects.filter(id=group.id).delete()
 
 
 def is_group_empty(group: Space) -> bool:
-    """Return True if the group or project has neither exchanges nor documents.
-
-    Forgotten documents do not count; tombstones of exchanges do.
-    """
+    """Return True if the group or project has neither exchanges nor documents, except forgotten ones."""
     return not (
-        Exchange.objects.filter(space=group).exists()
+        Exchange.objects.filter(space=group, forgotten_at=None, chunks=None).exists()
         or Document.objects.filter(space=group, forgotten_at=None).exists()
+    )
+
+
+def is_group_erased(group: Space) -> bool:
+    """Return True if workers have erased all exchanges and documents of the group or project."""
+    return not (
+        Exchange.objects.filter(space=group, erased_at=None).exists()
+        or DocumentVersion.objects.filter(document__space=group, removed_at=None).exists()
     )
 
 

@@ -61,7 +61,7 @@ def settings_page(request: AuthenticatedRequest) -> HttpResponse:
     """Show and save preferences."""
     form = PreferencesForm(request.POST or None, instance=request.user, choices=model_choices.available_models())
     if request.method == "POST" and form.is_valid():
-        form.save()
+        services.save_preferences(request.user, form.cleaned_data)
         messages.success(request, _("Saved."))
         return redirect("settings")
     return render_settings(request, form=form, status=422 if form.errors else 200)

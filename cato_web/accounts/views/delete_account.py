@@ -55,6 +55,6 @@ def _context(person: User, form: DeleteAccountForm) -> dict[str, object]:
         "form": form,
         "contents": deletion.account_contents(person),
         "former": _(deletion.FORMER_MEMBER),
-        "is_alone": not User.objects.filter(is_active=True).exclude(pk=person.pk).exists(),
+        "is_alone": not User.objects.filter(left_at=None).exclude(pk=person.pk).exists(),
         "error": "",
     }

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from cato_web.accounts import groups
 from cato_web.accounts.models import User
@@ -72,7 +72,6 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     space_row = groups.space_for(request.user, space_id)
     members = _members(space_row, request.user)
     can_edit = groups.can_edit_members(request.user, space_row)
-    instructions, is_managed = space_section(request.user.pk, space_row)
     context = {
         "section": "space",
         "space": space_row,
@@ -83,9 +82,10 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
         "can_edit": can_edit,
         "others": _non_members(members) if can_edit else [],
         "changes": _changes(space_row),
-        "instructions": instructions,
-        "choices": [space_row] if is_managed else [],
     }
+    if context["is_member"]:
+        instructions, is_managed = space_section(request.user.pk, space_row)
+        context |= {"instructions": instructions, "choices": [space_row] if is_managed else []}
     if can_edit:
         context |= _usage(space_row) | {
             "has_model": endpoint.of_request(request) is not None,
@@ -130,6 +130,8 @@ def change_members(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRe
         groups.set_role(group, person.pk, change, by=request.user)
         done = _("Saved.")
     messages.success(request, done % {"name": person.name, "group": group.name})
+    if change == "remove" and person == request.user and not request.user.is_administrator:
+        return redirect("projects" if group.is_project else "settings")
     return redirect("space", group.pk)
 
 
@@ -146,13 +148,18 @@ def change_model(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResp
     return redirect("space", group.pk)
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 def leave_group(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
-    """Leave a group or project."""
+    """Ask for confirmation, then leave a group or project."""
     group = get_object_or_404(Space, pk=space_id, kind__in=Space.WITH_MEMBERS, membership__person=request.user)
+    if request.method == "GET":
+        others = Membership.objects.filter(space=group, person__is_active=True).exclude(person=request.user)
+        managers = others.filter(role=Membership.Role.MANAGER)
+        context = {"section": "space", "space": group, "is_last": not others, "is_last_manager": not managers}
+        return render(request, "people/leave_group.html", context)
     groups.remove_member(group, request.user.pk, by=request.user)
     messages.success(request, _("You are not in %(group)s any more.") % {"group": group.name})
-    return redirect("settings")
+    return redirect("projects" if group.is_project else "settings")
 
 
 def _members(space_row: Space, viewer: User) -> list[MemberRow]:
