@@ -95,7 +95,7 @@ def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUI
     NotFoundError, and PermissionDeniedError for other readers.
     """
     turn = get_turn(person_id, thread_id, turn_id)
-    if person_id not in (turn.author_id, turn.thread.owner_id):
+    if turn.author_id != person_id and "owner" not in roles_in_thread(person_id, turn.thread):
         raise PermissionDeniedError(
             _("Only the author of this message or the owner of the thread can do this. You can fork the thread.")
         )
@@ -115,18 +115,24 @@ def turn_to_decide(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUI
 
 
 def get_owned_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
-    """Return the thread, if this person owns it."""
+    """Return the thread, if this person has the rights of its owner."""
     thread = get_thread(person_id, thread_id)
-    if thread.owner_id != person_id:
+    if "owner" not in roles_in_thread(person_id, thread):
         raise NotFoundError
     return thread
 
 
 def roles_in_thread(person_id: uuid.UUID, thread: Thread) -> frozenset[str]:
-    """Return {"owner"}, else {"manager"} if this person manages the space of the thread, else no role."""
+    """Return {"owner"}, else {"manager"} if this person manages the space of the thread, else no role.
+
+    The managers of the space have the rights of an owner who cannot read it any more, so that somebody can end the thread.
+    """
     if thread.owner_id == person_id:
         return frozenset({"owner"})
-    return frozenset({"manager"}) if memory.manages_space(person_id, thread.space) else frozenset()
+    if not memory.manages_space(person_id, thread.space):
+        return frozenset()
+    owner = get_user_model().objects.filter(pk=thread.owner_id, left_at=None)
+    return frozenset({"manager" if memory.readers(thread.space, owner).exists() else "owner"})
 
 
 def can_configure(person_id: uuid.UUID, thread: Thread) -> bool:
@@ -145,10 +151,10 @@ def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
 
 
 def get_deleted_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
-    """Return a deleted thread of this person."""
-    owned = Thread.objects.filter(owner_id=person_id, space_id__in=list(memory.readable_space_ids(person_id)))
-    thread = owned.filter(id=thread_id).exclude(deleted_at=None).first()
-    if thread is None:
+    """Return a deleted thread, if this person has the rights of its owner."""
+    readable = Thread.objects.filter(space_id__in=list(memory.readable_space_ids(person_id))).select_related("space")
+    thread = readable.filter(id=thread_id).exclude(deleted_at=None).first()
+    if thread is None or "owner" not in roles_in_thread(person_id, thread):
         raise NotFoundError
     return thread
 

@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session as LoginSession
 
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.tokens import create_token
-from chat import access
+from chat import access, services
 from chat.access import SocketIdentity
 from chat.models import Thread
 from memory.errors import NotFoundError
@@ -196,6 +196,26 @@ def test_only_its_owner_obtains_a_thread_for_its_owner(person, bob, talk):
     assert access.get_thread(person.id, talk.id) == talk
     with pytest.raises(NotFoundError):
         access.get_owned_thread(person.id, talk.id)
+
+
+def test_managers_of_a_space_have_the_rights_of_an_owner_who_cannot_read_it_any_more(person, bob, talk):
+    manager = PersonFactory()
+    Membership.objects.create(space=talk.space, person=manager, role=Membership.Role.MANAGER)
+    one = turn(talk, author=bob)
+    assert access.roles_in_thread(manager.id, talk) == {"manager"}
+    with pytest.raises(NotFoundError):
+        access.get_owned_thread(manager.id, talk.id)
+
+    Membership.objects.filter(person=bob).delete()
+    assert access.roles_in_thread(manager.id, talk) == {"owner"}
+    assert access.get_owned_thread(manager.id, talk.id) == talk
+    assert access.turn_to_change(manager.id, talk.id, one.id) == one
+    with pytest.raises(NotFoundError):
+        access.get_owned_thread(person.id, talk.id)
+    services.delete_thread(talk)
+    assert access.get_deleted_thread(manager.id, talk.id) == talk
+    with pytest.raises(NotFoundError):
+        access.get_deleted_thread(person.id, talk.id)
 
 
 def test_only_the_given_turns_are_checked_for_access(person, bob, talk):

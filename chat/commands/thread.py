@@ -68,7 +68,7 @@ def _history(context: CommandContext, arguments: list[str]) -> CommandResult:
 def _delete(context: CommandContext, arguments: list[str]) -> CommandResult:
     count = parse_count(arguments, default=1, limit=_MAX_TURNS, usage="/delete [N]")
     thread = context.in_thread()
-    if thread.owner_id != context.person_id:
+    if "owner" not in access.roles_in_thread(context.person_id, thread):
         raise PermissionDeniedError(_("Only the owner of this thread can delete turns."))
     turns = list(thread.turns.active_branch().order_by("-position")[:count])[::-1]
     lines = [LabelledValue(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]

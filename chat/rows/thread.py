@@ -52,7 +52,6 @@ class ThreadRow:
 def thread_row(
     thread: Any | None,
     *,
-    person_id: uuid.UUID,
     roles: Iterable[str],
     model_name: str,
     model_url: str,
@@ -71,7 +70,7 @@ def thread_row(
     if kind == Space.Kind.PERSONAL:
         audience = _("Visible only to you")
     remembered = thread is None or thread.is_remembered
-    thread_id = thread.id if thread else None
+    thread_id, is_own = thread.id if thread else None, "owner" in roles
     return ThreadRow(
         id=thread_id,
         title=thread.title if thread else _("New thread"),
@@ -81,10 +80,10 @@ def thread_row(
         url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),
         post_url=reverse("post_message", args=[thread_id]) if thread_id else reverse("new_thread"),
         people_url=reverse("people_to_mention") + (f"?thread={thread_id}" if thread_id else ""),
-        move_url=reverse("move_thread", args=[thread_id]) if thread and thread.owner_id == person_id else "",
+        move_url=reverse("move_thread", args=[thread_id]) if thread and is_own else "",
         is_new=thread is None,
         is_remembered=remembered,
-        remember_url=reverse("set_thread_memory", args=[thread_id]) if thread and thread.owner_id == person_id else "",
+        remember_url=reverse("set_thread_memory", args=[thread_id]) if thread and is_own else "",
         remember_label=_saved_text(space) if remembered else _("Not remembered"),
         drop_text=_drop_text(space),
         audience_text=audience % {"count": count} if remembered else _("Not saved to memory"),
@@ -93,7 +92,7 @@ def thread_row(
         is_dummy=is_dummy,
         is_memory_off=not settings.CATO.vector_store.enabled,
         socket_url=f"/ws/t/{thread_id}" if thread_id else "",
-        is_own=thread is None or thread.owner_id == person_id,
+        is_own=is_own,
         roles=" ".join(sorted(roles)),
         is_shared=kind != Space.Kind.PERSONAL,
         is_pinned=thread is not None and thread.pinned_at is not None,

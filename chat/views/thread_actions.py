@@ -122,7 +122,7 @@ def menu(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     row = {
         "id": thread.id,
         "title": thread.title,
-        "is_own": thread.owner_id == request.user.pk,
+        "is_own": "owner" in access.roles_in_thread(request.user.pk, thread),
         "is_pinned": thread.pinned_at is not None,
         "is_muted": thread.muted_at is not None,
         "is_archived": thread.archived_at is not None,

@@ -128,7 +128,6 @@ def _thread_row(request: PageRequest, thread: Thread | None, roles: frozenset[st
     chosen = thread.model if thread else _chosen_model(request) or _default_model(request)
     return thread_row(
         thread,
-        person_id=request.user.pk,
         roles=roles,
         model_name=_("No model connected") if current is None else current.displayed_model(chosen),
         model_url=_model_url(request, thread) if roles and current is not None else "",
