@@ -113,7 +113,7 @@ def _interrupt_stale_answers() -> None:
 
 
 def cleanup() -> None:
-    """Apply retention rules, and delete old exports, events and keys, orphaned files and expired grants of apps."""
+    """Apply retention rules, and delete old exports, events and keys, what a dead process left, and unused grants."""
     from cato_web.accounts.export import jobs as exports
     from cato_web.idempotency import delete_old_keys
     from cato_web.oauth import grants
@@ -126,6 +126,7 @@ def cleanup() -> None:
         memory.enqueue_retention_if_due,
         memory.delete_old_events,
         memory.delete_orphaned_originals,
+        chat.delete_forgotten_attachments,
         chat.delete_orphaned_attachments,
         chat.delete_orphaned_imports,
         exports.delete_old_exports,

@@ -10,6 +10,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.core.files import File
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -184,6 +185,22 @@ def delete_unsent_attachments() -> int:
 def delete_unsent_attachments_of(person_id: uuid.UUID) -> int:
     """Delete a batch of this person's attachments that were not sent; return their number."""
     return delete_unreferenced(Attachment.objects.filter(turns=None, owner_id=person_id)[:_BATCH_SIZE])
+
+
+def delete_forgotten_attachments() -> int:
+    """Delete attachments of forgotten messages and documents, which remain if a process dies; return their number."""
+    documents = memory.Document.objects.exclude(forgotten_at=None).filter(pk=OuterRef("document_id"))
+    of_documents = Attachment.objects.filter(Exists(documents))[:_BATCH_SIZE]
+    deleted = len(of_documents)
+    _delete(of_documents, by=None)
+    exchanges = memory.Exchange.objects.exclude(forgotten_at=None).filter(
+        Q(pk=OuterRef("exchange_id")) | Q(pk=OuterRef("copied_exchange_id"))
+    )
+    turns = Turn.objects.exclude(attachments=None).annotate(by=Subquery(exchanges.values("forgotten_by")[:1]))
+    for turn in turns.filter(Exists(exchanges)).distinct()[:_BATCH_SIZE]:
+        forget_attachments([turn], by=turn.by)
+        deleted += 1
+    return deleted
 
 
 def delete_orphaned_attachments(*, dry_run: bool = False) -> int:

@@ -1,6 +1,7 @@
 """The services of chat, for views, tasks and the APIs."""
 
 from chat.attachments import (
+    delete_forgotten_attachments,
     delete_orphaned_attachments,
     delete_unsent_attachments,
     delete_unsent_attachments_of,

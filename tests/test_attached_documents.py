@@ -285,6 +285,26 @@ def test_a_thread_is_not_moved_while_its_document_is_being_read(person):
         services.move_thread(one.thread, to=spaces.team_space(), by=person.id)
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_document", [True, False])
+def test_an_attachment_is_deleted_later_if_the_process_died_when_it_was_forgotten(memory, person, is_document):
+    """In one transaction, no signal is sent after the commit."""
+    kept, one = turn_with_document(person), turn_with_document(person)
+    for each in (kept, one):
+        store_exchange(each)
+        each.refresh_from_db()
+    if is_document:
+        forget_documents([one.attachments.get().document_id], by=person.id)
+    else:
+        memory.forget([one.exchange_id], by=person.id)
+    assert one.attachments.exists()
+
+    assert services.delete_forgotten_attachments() == 1
+    assert Attachment.objects.get() == kept.attachments.get()
+    assert services.delete_forgotten_attachments() == 0
+    assert Document.objects.filter(forgotten_at=None).get().pk == Attachment.objects.get().document_id
+
+
 @pytest.mark.django_db(transaction=True)
 def test_deleting_the_turn_deletes_its_file_and_forgets_its_document(person):
     one = turn_with_document(person)

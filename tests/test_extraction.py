@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 import zipfile
@@ -503,6 +504,16 @@ def test_an_archive_with_very_many_members_is_not_listed(error_of):
         {"[Content_Types].xml": "", "word/document.xml": ""} | {f"word/{n}": "" for n in range(40_000)}
     )
     assert error_of(many) == "This file holds too many parts to be a document."
+    assert error_of(with_zip64_record(many)) == "This file holds too many parts to be a document."
+
+
+def with_zip64_record(archive: bytes) -> bytes:
+    """Return the archive with the size of its list of members in a record for large archives only."""
+    at = archive.rindex(b"PK\x05\x06")
+    count, size, start = struct.unpack("<HII", archive[at + 10 : at + 20])
+    record = struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, start)
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, at, 1)
+    return archive[:at] + record + locator + archive[at : at + 12] + struct.pack("<II", 0, start) + archive[at + 20 :]
 
 
 @pytest.mark.parametrize("kind", ["docx", "xlsx"])

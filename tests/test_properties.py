@@ -45,7 +45,7 @@ from memory.lexical.candidates import build_lexical_query, lexical_candidates
 from memory.models import Chunk, Collection, Space
 from memory.retrieval import strategies
 from memory.retrieval.candidate_rows import CandidateLoader
-from memory.retrieval.levels import shipped_level
+from memory.retrieval.levels import configured_level
 from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
 from memory.retrieval.recall_log import RecallRate, recall_counts, recall_rate
 from memory.retrieval.search import rank
@@ -720,7 +720,7 @@ class TeamLife(RuleBasedStateMachine):
 
 def test_everybody_reaches_exactly_what_they_may_read(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     # The sentences differ in a word or two and would count as near-duplicates.
-    monkeypatch.setattr(strategies, "shipped_level", lambda model: replace(shipped_level(model), duplicate=2.0))
+    monkeypatch.setattr(strategies, "configured_level", lambda model: replace(configured_level(model), duplicate=2.0))
     run_state_machine_as_test(
         lambda: TeamLife(base),
         settings=examples(

@@ -93,6 +93,14 @@ def test_the_earlier_of_two_messages_is_marked_whichever_comes_first(pair, alice
         assert not any(hit.is_superseded for hit in hits)
 
 
+def test_how_similar_messages_on_one_subject_are_can_be_configured(pair, alice, settings):
+    assert any(hit.later for hit in recalled(alice, PRESENT))
+    store = settings.CATO.vector_store.model_copy(update={"subject_similarity": 0.999})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": store})
+    assert messages(recalled(alice, PRESENT))
+    assert not any(hit.later for hit in recalled(alice, PRESENT))
+
+
 def test_a_question_about_a_date_keeps_the_order_of_scores(pair, alice):
     assert messages(recalled(alice, "What was the code of the bike cellar in March 2026?"))[0] == EARLIER
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from memory.lexical import bm25, expected
 from memory.lexical.bm25 import QueryTerm
 from memory.retrieval.candidates import Candidate, CandidatePool, have_question
-from memory.retrieval.levels import shipped_level
+from memory.retrieval.levels import configured_level
 
 # Tuned on conversations between people, on long conversations with an assistant, and on work exchanges in four
 # languages; docs/retrieval.md has the figures.
@@ -167,7 +167,7 @@ def _comparable(pool: CandidatePool, known: Mapping[str, float], *, lowest: floa
     A row without a known cosine is not among the nearest, so it gets the `lowest` known one. One that is not indexed yet
     gets the mean of the candidates that share terms with the query. If no cosine is known, all rows count as unrelated.
     """
-    level = shipped_level(pool.query.generation.model)
+    level = configured_level(pool.query.generation.model)
     unknown = lowest if pool.similarity_by_id else level.unrelated
     shares_terms: NDArray[np.bool_] = pool.term_frequencies[: len(pool.candidates)].sum(axis=1) > 0
     sharing = [known[c.id] for c, shares in zip(pool.candidates, shares_terms, strict=True) if shares and c.id in known]

@@ -21,7 +21,7 @@ from django.conf import settings
 from memory.lexical.analyser import detect_language
 from memory.models import Statement
 from memory.retrieval.candidates import Candidate, CandidatePool
-from memory.retrieval.levels import Level, level_of, shipped_level
+from memory.retrieval.levels import Level, configured_level, level_of
 from memory.retrieval.probes import MessageTraits
 from memory.retrieval.types import Query
 
@@ -76,7 +76,7 @@ def relevance_filter(
         # Shared terms decide, in any language. Without cosines no other threshold applies, whatever the strategy.
         is_too_low = max((c.lexical_score for c in pool.candidates), default=0.0) < _MIN_LEXICAL_SCORE
         return lambda candidate: is_too_low
-    level = shipped_level(query.generation.model)
+    level = configured_level(query.generation.model)
     return lambda candidate: _is_chance_hit(candidate, level)
 
 
@@ -119,7 +119,7 @@ def _wants_memory(query: Query, pool: CandidatePool, traits: MessageTraits) -> b
     evidence = traits.wants_memory + name_evidence
     if evidence >= (_MIN_FOLLOW_UP_EVIDENCE if continues else _MIN_EVIDENCE):
         return True
-    return evidence >= _MIN_EVIDENCE_FOR_STATEMENT and _has_statement(pool, shipped_level(query.generation.model))
+    return evidence >= _MIN_EVIDENCE_FOR_STATEMENT and _has_statement(pool, configured_level(query.generation.model))
 
 
 def _has_statement(pool: CandidatePool, level: Level) -> bool:

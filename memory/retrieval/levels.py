@@ -41,19 +41,15 @@ LEVELS = {
 _UNKNOWN = Level(similarity=0.26, unrelated=0.03)
 
 
-def shipped_level(model: str) -> Level:
-    """Return the level of this model without calibration."""
-    return LEVELS.get(model, _UNKNOWN)
+def configured_level(model: str) -> Level:
+    """Return the level of this model without calibration; the setting `subject_similarity` replaces `same_subject`."""
+    level = LEVELS.get(model, _UNKNOWN)
+    subject = settings.CATO.vector_store.subject_similarity
+    return level if subject is None else replace(level, same_subject=float(subject))
 
 
 def level_of(provider: str, model: str) -> Level:
-    """Return the level of this model, with the fitted `similarity` if `calibrate` ran on this store.
-
-    `subject_similarity` of the configuration replaces `same_subject`.
-    """
-    level = shipped_level(model)
-    subject = settings.CATO.vector_store.subject_similarity
-    if subject is not None:
-        level = replace(level, same_subject=float(subject))
+    """Return the level of this model, with the fitted `similarity` if `calibrate` ran on this store."""
+    level = configured_level(model)
     fitted = Calibration.objects.filter(provider=provider, model=model).values_list("threshold", flat=True).first()
     return level if fitted is None else replace(level, similarity=fitted)

@@ -21,7 +21,7 @@ from memory.retrieval.exchange_views import load_views
 from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
 from memory.retrieval.gate import relevance_filter, without_tail
-from memory.retrieval.levels import shipped_level
+from memory.retrieval.levels import configured_level
 from memory.retrieval.repetition import repeats
 from memory.retrieval.statement_hits import with_statements
 from memory.retrieval.subjects import related_messages
@@ -127,7 +127,7 @@ def _find_copies(ranked: _RankedPool) -> dict[str, str]:
     passing = [candidate for candidate in ranked.order if not ranked.is_below(candidate)]
     if len({c.owner_id for c in passing[: 3 * query.limit] if is_repetition(c.terms)}) < 2:
         return {}
-    level = shipped_level(query.generation.model)
+    level = configured_level(query.generation.model)
     repeating = [candidate for candidate in passing if is_repetition(candidate.terms)]
     return find_copies(repeating, load_text_vectors(repeating, ranked.pool), level)
 
@@ -137,7 +137,7 @@ def _compare(ranked: _RankedPool, order: list[Candidate]) -> tuple[list[Candidat
     passing = [candidate for candidate in order if not ranked.is_below(candidate)]
     if len(passing) < 2 or ranked.pool.is_lexical_only:
         return order, {}
-    level = shipped_level(ranked.pool.query.generation.model)
+    level = configured_level(ranked.pool.query.generation.model)
     vectors = load_text_vectors(passing, ranked.pool)
     order = without_near_duplicates(order, vectors, level)
     return order, related_messages(order, vectors, level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import zipfile
 from pathlib import PurePosixPath
@@ -20,6 +19,9 @@ class SeekableFile(Protocol):
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
         """Move the position in the file."""
+
+    def tell(self) -> int:
+        """Return the position in the file."""
 
 
 class FileFormat(NamedTuple):
@@ -57,8 +59,7 @@ FORMATS = (
     FileFormat("code", "text/x-source", _CODE, gettext_noop("Source code")),
 )
 _HEAD_BYTES = 65_536
-# A zip archive's end record may be followed by a comment of 64 kB. The directory has room for about 20,000 members.
-_LAST_RECORD_BYTES = 65_536 + 22
+# The list of about 20,000 members of a zip archive.
 _MAX_DIRECTORY_BYTES = 2_000_000
 _TEXT_KINDS = {
     e: f.kind for f in FORMATS if f.kind in ("markdown", "html", "csv", "email", "code") for e in f.extensions
@@ -109,8 +110,7 @@ ONLY_PICTURES = gettext_noop(
 def _kind_of_zip(file: SeekableFile) -> str:
     """Return the kind by the members' names. It also runs in the web process, so the listing is bounded."""
     try:
-        _check_directory(file)
-        with zipfile.ZipFile(file) as package:
+        with zipfile.ZipFile(_BoundedReads(file)) as package:
             members = set(package.namelist())
     except (zipfile.BadZipFile, NotImplementedError) as error:
         sentence = gettext_noop("This file is damaged: it is not a complete zip archive (%(error)s).")
@@ -126,17 +126,17 @@ def _kind_of_zip(file: SeekableFile) -> str:
     raise ExtractionError(UNSUPPORTED, formats=[f.label for f in FORMATS])
 
 
-def _check_directory(file: SeekableFile) -> None:
-    """Raise ExtractionError if the list of members is longer than any document's; `zipfile` reads all of it."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _LAST_RECORD_BYTES))
-    last = file.read(_LAST_RECORD_BYTES)
-    found = last.rfind(b"PK\x05\x06")
-    if found < 0 or len(last) < found + 22:
-        raise zipfile.BadZipFile("its end is missing")
-    # The size of the directory; zip64 archives store it elsewhere and have all ones here.
-    if int.from_bytes(last[found + 12 : found + 16], "little") > _MAX_DIRECTORY_BYTES:
-        raise ExtractionError(gettext_noop("This file holds too many parts to be a document."))
+class _BoundedReads:
+    """A zip file of which `zipfile` reads the list of members at once, but not if it is longer than any document's."""
+
+    def __init__(self, file: SeekableFile) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1, /) -> bytes:
+        if size > _MAX_DIRECTORY_BYTES:
+            raise ExtractionError(gettext_noop("This file holds too many parts to be a document."))
+        return self._file.read(size)
 
 
 def _old_office(file: SeekableFile) -> str:
