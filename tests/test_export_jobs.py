@@ -26,7 +26,7 @@ from chat import prompt_library
 from chat.attachments import add_attachments
 from chat.instructions.editing import add as add_instruction
 from chat.models import Thread, Turn
-from chat.services import delete_thread
+from chat.services import delete_thread, purge_deleted
 from chat.turns.forgetting import forget_everywhere
 from memory import jobs
 from memory.api import NewRecord
@@ -41,6 +41,7 @@ from tests.factories import (
     exported_archive,
     group,
     image_of,
+    process_documents,
     signed_in,
     thread,
     turn,
@@ -298,6 +299,25 @@ def test_what_is_forgotten_while_it_is_written_begins_again(memory, person, page
     assert len(attempts) == 2
     with zipfile.ZipFile(io.BytesIO(b"".join(page.get(FILE)))) as found:
         assert not any(b"12-34-56" in found.read(name) for name in found.namelist())
+
+
+def test_what_was_deleted_before_the_export_does_not_outdate_it_when_a_worker_forgets_it(memory, person, page):
+    gone, kept = remembered(person, "The ferry leaves at nine."), remembered(person, "The buoy is red.")
+    plan = document(person, "plan.txt", "The key hangs behind the stove.")
+    document(person, "watch.txt", "The watch ends at six.")
+    document(person, "watch.txt", "The watch ends at seven.")
+    delete_thread(gone.thread)
+    memory.forget_documents([plan.pk], by=person.pk)
+    requested(page)
+    assert run_exports() == 1
+
+    Thread.objects.exclude(deleted_at=None).update(deleted_at=ago(minutes=1))
+    purge_deleted()
+    process_documents()
+    assert can_download(page)
+
+    memory.forget([kept.exchange_id], by=person.pk)
+    assert not can_download(page)
 
 
 def test_the_cleanup_deletes_outdated_and_expired_files(memory, person, page, bob, folder):

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from cato_web.accounts.models import User
 from chat import access
 from chat.models import Attachment, ImportJob, Instruction, SavedPrompt, Thread, Turn
 from memory import api as memory
 from memory.api import (
+    Chunk,
     Document,
     DocumentVersion,
     Exchange,
@@ -121,8 +122,7 @@ class Selection:
         yield self.threads().values_list("pk", "title")
         yield self.turns().values_list("pk")
         yield self.attachments().values_list("pk", "name")
-        # Not only findable ones: an exchange on another branch is not forgotten.
-        yield self._remembered(Exchange.objects.filter(forgotten_at=None)).values_list("pk", "content_hash")
+        yield self._remembered(_present_exchanges()).values_list("pk", "content_hash")
         yield self._known_statements().values_list("pk", "exchange__content_hash")
         yield self.versions().values_list("pk", "document__name")
         yield self.instructions().values_list("pk", "edited_at")
@@ -141,7 +141,7 @@ class Selection:
 
     def _known_statements(self) -> QuerySet[Statement]:
         """Return the statements that rest on something of the person's exchanges, also while these are hidden."""
-        sources = self._remembered(Exchange.objects.filter(forgotten_at=None))
+        sources = self._remembered(_present_exchanges())
         exchanges = Exchange.objects.filter(forgotten_at=None, created_at__lte=self.until)
         return Statement.objects.filter(
             exchange__in=memory.in_spaces(exchanges, self.spaces),
@@ -151,6 +151,20 @@ class Selection:
     def _is_own_text(self) -> Q:
         own = Q(space=memory.personal_space(self.person.pk)) | Q(author_id=self.person.pk)
         return own & Q(created_at__lte=self.until)
+
+
+def _present_exchanges() -> QuerySet[Exchange]:
+    """Return the exchanges that were not deleted, also by deleting or replacing what they are in.
+
+    Not only findable ones: an exchange on another branch is not deleted. Those of deleted threads, and passages of deleted
+    or replaced versions of documents, are forgotten by a worker later, which changes nothing in an archive.
+    """
+    deleted_thread = Thread.objects.filter(pk=OuterRef("thread_id")).exclude(deleted_at=None)
+    passages = Chunk.objects.filter(exchange=OuterRef("pk"))
+    live_passages = passages.filter(version__document__live_version=F("version"))
+    return Exchange.objects.filter(
+        ~Exists(deleted_thread), ~Exists(passages) | Exists(live_passages), forgotten_at=None
+    )
 
 
 def select_own(person: User, until: datetime) -> Selection:
