@@ -6,11 +6,12 @@ import logging
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.core.files import File
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -190,17 +191,17 @@ def delete_unsent_attachments_of(person_id: uuid.UUID) -> int:
 def delete_forgotten_attachments() -> int:
     """Delete attachments of forgotten messages and documents, which remain if a process dies; return their number."""
     documents = memory.Document.objects.exclude(forgotten_at=None).filter(pk=OuterRef("document_id"))
-    of_documents = Attachment.objects.filter(Exists(documents))[:_BATCH_SIZE]
-    deleted = len(of_documents)
+    of_documents = list(Attachment.objects.filter(Exists(documents))[:_BATCH_SIZE])
     _delete(of_documents, by=None)
     exchanges = memory.Exchange.objects.exclude(forgotten_at=None).filter(
         Q(pk=OuterRef("exchange_id")) | Q(pk=OuterRef("copied_exchange_id"))
     )
-    turns = Turn.objects.exclude(attachments=None).annotate(by=Subquery(exchanges.values("forgotten_by")[:1]))
-    for turn in turns.filter(Exists(exchanges)).distinct()[:_BATCH_SIZE]:
+    forgotten_by = Subquery(exchanges.values("forgotten_by")[:1])
+    turns: QuerySet[Any] = Turn.objects.exclude(attachments=None).filter(Exists(exchanges)).distinct()
+    of_turns = list(turns.annotate(by=forgotten_by)[:_BATCH_SIZE])
+    for turn in of_turns:
         forget_attachments([turn], by=turn.by)
-        deleted += 1
-    return deleted
+    return len(of_documents) + len(of_turns)
 
 
 def delete_orphaned_attachments(*, dry_run: bool = False) -> int:
