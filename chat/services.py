@@ -36,7 +36,7 @@ from chat.threads.memory_settings import (
 from chat.threads.reader_marks import set_archived, set_muted, set_pinned
 from chat.turns.additions import keep_additions
 from chat.turns.branches import BranchSwitch, edit_message, regenerate, switch_branch
-from chat.turns.client_conversation import ThreadOptions, submit_conversation
+from chat.turns.client_conversation import ForkPoint, ThreadOptions, submit_conversation
 from chat.turns.client_matching import ClientConversation, PastExchange
 from chat.turns.forgetting import (
     ForgettingScope,

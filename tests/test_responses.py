@@ -168,6 +168,65 @@ def test_two_continuations_of_one_response_replace_nothing(client, cato, endpoin
     assert "Count." in prompt_of(endpoint)[0]["content"]
 
 
+def forget(cato, people, response) -> uuid.UUID:
+    """Forget the exchange of a response, and return its id."""
+    query = "SELECT exchange_id FROM chat_turn WHERE id = ?"
+    ((hex_id,),) = cato.sql(query, uuid.UUID(response.cato["turn"]).hex)
+    exchange_id = uuid.UUID(hex_id)
+    headers = {"Authorization": f"Bearer {people['tokens']['full']}"}
+    assert httpx.delete(f"{cato.url}/api/exchanges/{exchange_id}", headers=headers).status_code == 200
+    return exchange_id
+
+
+def test_an_earlier_response_continues_a_fork_without_what_was_forgotten(client, cato, people, endpoint):
+    endpoint.script(KEY, answer=["A secret.", "Two.", "Three.", "Four.", "Five."])
+    secret = unique("The code is 4711")
+    first = ask(client, secret)
+    second = ask(client, "Go on", previous_response_id=first.id)
+    ask(client, "Go further", previous_response_id=second.id)
+    forgotten = forget(cato, people, first)
+
+    fork = ask(client, "Go elsewhere", previous_response_id=second.id)
+
+    assert secret not in json.dumps(prompt_of(endpoint))
+    assert "Two." in json.dumps(prompt_of(endpoint))
+    copies = "SELECT copied_exchange_id FROM chat_turn WHERE thread_id = ? ORDER BY position"
+    copied = cato.sql(copies, uuid.UUID(fork.cato["thread"]).hex)
+    assert copied[0] == (forgotten.hex,), "forgetting reaches the copy"
+    items = [{"role": "user", "content": "Go elsewhere"}, *[item.model_dump() for item in fork.output]]
+    whole = [{"role": "user", "content": secret}, {"role": "assistant", "content": "A secret."}, *items]
+    again = ask(client, [*whole, {"role": "user", "content": "And then?"}])
+    assert again.cato["thread"] == fork.cato["thread"], "the whole conversation continues the fork"
+
+
+def test_a_forgotten_response_is_not_continued(client, cato, people, endpoint):
+    endpoint.script(KEY, answer=["One.", "Two.", "Three."])
+    first = ask(client, unique("The code is 4711"))
+    ask(client, "Go on", previous_response_id=first.id)
+    forget(cato, people, first)
+    with pytest.raises(openai.NotFoundError):
+        ask(client, "Go elsewhere", previous_response_id=first.id)
+
+
+def test_a_fork_of_a_shared_thread_keeps_the_authors(client, cato, people):
+    headers = {"Authorization": f"Bearer {people['tokens']['full']}"}
+    created = httpx.post(f"{cato.url}/api/threads", json={"title": "Shared", "space": "team"}, headers=headers)
+    shared = {"X-Cato-Thread": created.json()["id"]}
+    ask(people["bob"], "Bob begins", extra_headers=shared)
+    own = ask(client, "Alice goes on", extra_headers=shared)
+    ask(people["bob"], "Bob ends", extra_headers=shared)
+
+    fork = ask(client, "Alice goes elsewhere", previous_response_id=own.id)
+
+    people_of = "chat_turn JOIN people_user ON author_id = people_user.id"
+    query = f"SELECT message, name FROM {people_of} WHERE thread_id = ? ORDER BY position"
+    assert cato.sql(query, uuid.UUID(fork.cato["thread"]).hex) == [
+        ("Bob begins", "Bob Responses"),
+        ("Alice goes on", "Alice Responses"),
+        ("Alice goes elsewhere", "Alice Responses"),
+    ]
+
+
 def run_agent(ask_once, question: str) -> list:
     """Answer calls by previous_response_id until the model calls nothing more; return the responses."""
     responses = [ask_once(question)]

@@ -19,7 +19,7 @@ from cato_web.openai_api.requests import ChatRequest, generation_options, to_con
 from chat import access, attachments, services
 from chat.answers import runner
 from chat.models import Thread, Turn
-from chat.services import ThreadOptions
+from chat.services import ForkPoint, ThreadOptions
 from memory import api as memory
 from memory.api import RecalledPassage, count_message, excerpt
 
@@ -42,12 +42,13 @@ def submit(
     *,
     sent: BaseModel,
     thread: Thread | None = None,
+    fork_point: ForkPoint | None = None,
     is_stored: bool = True,
 ) -> Turn:
     """Post the new part of the conversation in its thread and start the answer.
 
-    `sent`: what the client sent, which is `body` or was converted to it. `thread`: instead of the one that the header
-    names. `is_stored`: False keeps the thread out of memory, whatever the header says. Raises OpenAIError and CatoError.
+    `sent`: what the client sent, which is `body` or was converted to it. `thread` or `fork_point`: instead of the thread
+    that the header names. `is_stored`: False keeps the thread out of memory, whatever the header says. Raises OpenAIError and CatoError.
     """
     person_id, headers = principal.person.pk, request.headers
     conversation = to_conversation(body)
@@ -78,6 +79,7 @@ def submit(
         client_key=client_key,
         api_token_id=principal.token_id,
         thread=thread,
+        fork_point=fork_point,
         options=options,
         attachments=[image.id for image in stored],
     )

@@ -90,10 +90,7 @@ class ResponseRequest(BaseModel):
 def to_chat_request(body: ResponseRequest, *, before: list[Message]) -> ChatRequest:
     """Convert the request, with the messages `before` its input. Raises OpenAIError if it uses unsupported features."""
     _check_supported(body)
-    instructions = []
-    if body.instructions:
-        instructions = [Message(role="system", content=body.instructions)]
-        before = [message for message in before if message.role != "system"]
+    instructions = [Message(role="system", content=body.instructions)] if body.instructions else []
     return ChatRequest(
         model=body.model,
         messages=[*instructions, *before, *_messages(body.input)],

@@ -13,7 +13,8 @@ from cato_web.openai_api.errors import OpenAIError
 from cato_web.openai_api.messages import Message
 from chat import access
 from chat.models import Thread, Turn
-from memory.api import NotFoundError
+from chat.services import ForkPoint
+from memory.api import NotFoundError, forgotten_ids
 
 _ID = re.compile(r"resp_([0-9a-f]{32})_([0-9]{1,5})")
 
@@ -38,9 +39,13 @@ class ResponseRound:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """The context of a request, before its input: its thread, None for a new or a recognised one, and earlier messages."""
+    """The context of a request, before its input: messages, and their thread or where to fork one.
+
+    Without both, the thread is a new or a recognised one.
+    """
 
     thread: Thread | None = None
+    fork_point: ForkPoint | None = None
     before: list[Message] = field(default_factory=list)
 
 
@@ -62,33 +67,32 @@ def get_round(principal: Principal, response_id: str) -> ResponseRound:
     start = int(matched[2]) if matched else 0
     can_read = turn is not None and ("read" in principal.scopes or turn.api_token_id == principal.token_id)
     if turn is None or turn.api_token_id is None or not can_read or not _is_start(turn, start):
-        sentence = _("There is no response %(id)s of yours: it was deleted, or another person asked for it.")
-        raise OpenAIError(sentence % {"id": response_id[:80]}, status=404, code="not_found")
+        raise _no_response(response_id)
     return ResponseRound(turn, start)
 
 
 def continue_response(principal: Principal, response_id: str) -> Continuation:
-    """Return how a request continues this response. Raises OpenAIError.
+    """Return how a request continues this response. Raises OpenAIError, also if it is forgotten.
 
-    It continues the thread if the response is its last one. Otherwise the conversation up to the response is sent
-    again, which creates another thread, so that nothing later is replaced.
+    It continues the thread if the response is its last one. Otherwise it continues a fork, so that nothing later is
+    replaced. A turn that goes on from an earlier round is asked again in the fork.
     """
     previous = get_round(principal, response_id)
     turn = previous.turn
+    if forgotten_ids(filter(None, [turn.effective_exchange_id])):
+        raise _no_response(response_id)
     waits = turn.waits_for_tools or not previous.is_latest
     own_tools = turn.tool_messages[: previous.start + 1] if waits else []
     tool_use = [Message(role="user", content=turn.message), *map(Message.model_validate, own_tools)] if waits else []
     is_last = turn.thread.head_id == turn.id and previous.is_latest
     if is_last and not (waits and turn.api_token_id != principal.token_id):
-        return Continuation(turn.thread, tool_use)
-    messages = []
-    if turn.thread.owner_id == principal.person.pk and turn.thread.instructions:
-        messages.append(Message(role="system", content=turn.thread.instructions))
-    for earlier in _ancestors(turn):
-        messages += [Message(role="user", content=earlier.message), Message(role="assistant", content=earlier.answer)]
-    if not waits:
-        tool_use = [Message(role="user", content=turn.message), Message(role="assistant", content=turn.answer)]
-    return Continuation(None, [*messages, *tool_use])
+        return Continuation(turn.thread, before=tool_use)
+    return Continuation(fork_point=ForkPoint(turn, is_included=not waits), before=tool_use)
+
+
+def _no_response(response_id: str) -> OpenAIError:
+    sentence = _("There is no response %(id)s of yours: it was deleted, or another person asked for it.")
+    return OpenAIError(sentence % {"id": response_id[:80]}, status=404, code="not_found")
 
 
 def _is_start(turn: Turn, start: int) -> bool:
@@ -96,15 +100,3 @@ def _is_start(turn: Turn, start: int) -> bool:
     if start == latest_round(turn).start:
         return True
     return start < len(turn.tool_messages) and bool(turn.tool_messages[start].get("tool_calls"))
-
-
-def _ancestors(turn: Turn) -> list[Turn]:
-    """Return the turns that this one follows, oldest first, without those that have no text."""
-    turns = {row.id: row for row in turn.thread.turns.filter(position__lt=turn.position)}
-    found: list[Turn] = []
-    parent = turns.get(turn.parent_id) if turn.parent_id else None
-    while parent is not None:
-        if parent.message and parent.answer:
-            found.append(parent)
-        parent = turns.get(parent.parent_id) if parent.parent_id else None
-    return found[::-1]

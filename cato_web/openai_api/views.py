@@ -188,6 +188,7 @@ def _begin_response(
             model,
             sent=body,
             thread=continuation.thread,
+            fork_point=continuation.fork_point,
             is_stored=body.store is not False,
         )
     except OpenAIError as error:

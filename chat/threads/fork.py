@@ -28,10 +28,10 @@ _COPIED_FIELDS = (
 
 
 @transaction.atomic
-def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
+def fork_thread(turn: Turn, *, person_id: uuid.UUID, is_included: bool = True) -> Thread:
     """Copy the branch that ends with `turn` into a new thread in this person's personal space.
 
-    Exchanges stay with the original turns: they are not stored twice, and forgetting one also applies to the copy. An
+    `is_included`: False leaves `turn` itself out, so that the new thread can be empty. Exchanges stay with the original turns: they are not stored twice, and forgetting one also applies to the copy. An
     answer in progress is copied as interrupted.
     """
     source = turn.thread
@@ -46,11 +46,13 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         recall_filter=source.recall_filter,
         tool_server_ids=source.tool_server_ids,
         has_web_search=source.has_web_search,
+        opening_hash=source.opening_hash,
         last_message_at=timezone.now(),
     )
     session = ThreadSession.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())
     parent = None
-    for position, original in enumerate(_branch(turn)):
+    branch = _branch(turn)
+    for position, original in enumerate(branch if is_included else branch[:-1]):
         copy = Turn(
             thread=forked,
             session=session,

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.models import Thread, ThreadSession, Turn
+from chat.threads.fork import fork_thread
 from chat.threads.locks import ensure_idle, lock_person
 from chat.threads.memory_settings import set_memory_enabled
 from chat.turns.branches import BranchSwitch, edit_message, regenerate
@@ -56,6 +57,14 @@ class ThreadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkPoint:
+    """Where a conversation leaves a thread that this person can read: after this turn, or before it."""
+
+    turn: Turn
+    is_included: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class _Submission:
     """A conversation, who sends it, and with which options; the row of the person is locked."""
 
@@ -86,13 +95,14 @@ def submit_conversation(
     client_key: uuid.UUID,
     api_token_id: uuid.UUID,
     thread: Thread | None = None,
+    fork_point: ForkPoint | None = None,
     options: ThreadOptions = ThreadOptions(),
     attachments: Sequence[uuid.UUID] = (),
 ) -> BranchSwitch:
     """Post the new message of a conversation to `thread`, which this person can read, or to the thread it continues.
 
-    If it continues no thread, create one that contains its earlier exchanges. Idempotent by `client_key`. The same
-    message again retries a turn that failed without an answer.
+    With a `fork_point`, post it to a fork instead. If it continues no thread, create one that contains its earlier
+    exchanges. Idempotent by `client_key`. The same message again retries a turn that failed without an answer.
 
     Raises InvalidMessageError, ConflictError (ThreadBusyError while an answer is in progress) and PermissionDeniedError.
     """
@@ -103,6 +113,8 @@ def submit_conversation(
     if repeated is not None:
         return _return_or_retry(repeated)
     submission = _Submission(person, conversation, client_key, api_token_id, options, attachments)
+    if fork_point is not None:
+        thread = fork_thread(fork_point.turn, person_id=person_id, is_included=fork_point.is_included)
     return _submit_to_matching(submission) if thread is None else _submit_to(thread, submission)
 
 
