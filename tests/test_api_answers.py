@@ -145,7 +145,12 @@ def test_a_message_has_a_model_and_pictures(api: httpx.Client, endpoint: FakeEnd
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"model": "gpt-none"}, {"images": ["https://example.org/key.png"]}, {"images": ["data:image/png;base64,%"]}],
+    [
+        {"model": "gpt-none"},
+        {"images": ["https://example.org/key.png"]},
+        {"images": ["data:image/png;base64,%"]},
+        {"images": ["data:image/png;base64,é"]},
+    ],
 )
 def test_an_impossible_model_or_picture_is_refused(api: httpx.Client, wrong: dict[str, Any]) -> None:
     refused = api.post("/api/ask", json={"message": "What is this?"} | wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -57,7 +58,7 @@ def client(cato, people) -> OpenAI:
     return client_of(cato, people["token"])
 
 
-def user(text: str) -> dict[str, str]:
+def user(text: str | list[dict]) -> dict:
     return {"role": "user", "content": text}
 
 
@@ -236,6 +237,96 @@ def test_an_impossible_option_is_refused_by_name(client, name, value):
     with pytest.raises(openai.BadRequestError) as refused:
         ask(client, user("Hi"), **{name: value})
     assert refused.value.param.startswith(name)
+
+
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {}}}
+
+
+def post_json(cato, people, path: str, body: str) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {people['token']}", "Content-Type": "application/json"}
+    return httpx.post(f"{cato.url}/v1/{path}", content=body, headers=headers)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("response_format", {"type": "json_schema", "json_schema": {"schema": {"maximum": "NUMBER"}}}),
+        ("tools", [{"type": "function", "function": {"name": "look", "parameters": {"maximum": "NUMBER"}}}]),
+        ("tool_choice", {"type": "function", "function": {"name": "look", "weight": "NUMBER"}}),
+    ],
+)
+def test_a_number_that_json_does_not_have_is_refused(cato, people, name, value, number):
+    body = {"model": "cato", "messages": [user("Hi")], "tools": [TOOL]} | {name: value}
+    answer = post_json(cato, people, "chat/completions", json.dumps(body).replace('"NUMBER"', number))
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tool_choice", {"x": 1}),
+        ("tool_choice", {"type": "function", "function": {"name": None}}),
+        ("response_format", {"schema": {}}),
+        ("response_format", {"type": "json_schema", "json_schema": "place"}),
+    ],
+)
+def test_a_choice_or_format_without_its_fields_is_refused(client, name, value):
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client, user("Hi"), **({"tools": [TOOL]} | {name: value}))
+    assert refused.value.param == name
+
+
+def test_texts_of_options_and_tool_messages_contain_no_nul(client, cato, endpoint):
+    question = user(unique("What is this?"))
+    calls = [{"id": "a\x00b", "type": "function", "function": {"name": "look\x00", "arguments": "{}"}}]
+    messages = [
+        user(unique("First\x00")),
+        assistant("Yes."),
+        question,
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a\x00b", "content": "It is there."},
+    ]
+    options = {
+        "stop": ["EN\x00D"],
+        "reasoning_effort": "lo\x00w",
+        "response_format": {"type": "json_schema", "json_schema": {"na\x00me": "pla\x00ce"}},
+        "tools": [{"type": "function", "function": {"name": "look", "description": "Lo\x00oks."}}],
+    }
+    answer = ask(client, *messages, **options)
+
+    sent = endpoint.requests(KEY)[-1]
+    assert (sent["stop"], sent["reasoning_effort"]) == (["END"], "low")
+    assert sent["response_format"]["json_schema"] == {"name": "place"}
+    assert sent["tools"][0]["function"]["description"] == "Looks."
+    assert sent["messages"][-2]["tool_calls"][0]["function"]["name"] == "look"
+    assert (sent["messages"][-2]["tool_calls"][0]["id"], sent["messages"][-1]["tool_call_id"]) == ("ab", "ab")
+    titles = cato.sql("SELECT title FROM chat_thread WHERE id = ?", uuid.UUID(thread_of(answer)).hex)
+    assert "\x00" not in titles[0][0]
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+def test_base64_of_other_letters_is_refused(cato, people, path):
+    address = "data:image/png;base64,é"
+    parts = {
+        "chat/completions": {"messages": [user([{"type": "image_url", "image_url": address}])]},
+        "responses": {"input": [user([{"type": "input_image", "image_url": address}])]},
+    }
+    answer = post_json(cato, people, path, json.dumps({"model": "cato"} | parts[path]))
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_unexpected_exception_is_logged_and_has_openais_format(monkeypatch, caplog):
+    def fail() -> None:
+        raise ZeroDivisionError("of the secret")
+
+    monkeypatch.setattr("chat.llm.endpoint.list_endpoints", fail)
+    answer = api_client(PersonFactory()).get("/v1/models")
+
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "server_error")
+    assert "secret" not in answer.content.decode()
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_client_that_closes_its_stream_stops_the_answer(client, cato, endpoint):

@@ -6,7 +6,6 @@ The database is used before and after the answer; no connection is held while it
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -151,7 +150,7 @@ def _decode_image(address: str) -> bytes:
         raise InvalidInputError(_("Send pictures as data: addresses (base64); Cato fetches none from elsewhere."))
     try:
         return base64.b64decode(data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise InvalidInputError(_("A picture's base64 cannot be read.")) from error
 
 

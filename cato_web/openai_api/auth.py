@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, TypeVar
@@ -15,9 +16,11 @@ from django.views.decorators.csrf import csrf_exempt
 from pydantic import BaseModel, ValidationError
 
 from cato_web.api_auth import add_headers, authenticate_header, exceeded_headers, rate_limit_headers
-from cato_web.openai_api.errors import OpenAIError, openai_error_of
+from cato_web.openai_api.errors import OpenAIError, internal_error, openai_error_of
 from chat.executors import run_in_db_thread
 from memory.api import CatoError
+
+log = logging.getLogger(__name__)
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 M = TypeVar("M", bound=BaseModel)
@@ -49,6 +52,9 @@ def openai_endpoint(method: str, *scopes: str) -> Callable[[View], View]:
             except CatoError as error:
                 response = openai_error_of(error).response
                 headers |= exceeded_headers(error)
+            except Exception:  # clients of OpenAI cannot read the page that Django would show
+                log.exception("unexpected error in a request to /v1")
+                response = internal_error().response
             add_headers(response, headers)
             return response
 

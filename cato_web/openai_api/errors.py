@@ -78,6 +78,12 @@ def openai_error_of(error: CatoError) -> OpenAIError:
     return OpenAIError(str(error), status=status, kind=kind, code=name)
 
 
+def internal_error() -> OpenAIError:
+    """Return the error for an unexpected exception, whose details clients do not get."""
+    sentence = _("Something went wrong here. It is in the log; try again later.")
+    return OpenAIError(sentence, status=500, kind=SERVER)
+
+
 def model_failure(code: str, message: str, reason: EndpointReason = NO_REASON) -> OpenAIError:
     """Return the error for a failed answer, with the endpoint's own reason, code and type, which clients know."""
     status, kind = _MODEL_FAILURES.get(code, (502, SERVER))

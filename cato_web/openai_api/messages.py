@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -170,5 +169,5 @@ def _decode_image(part: Part) -> bytes:
         raise OpenAIError(sentence, param="messages")
     try:
         return base64.b64decode(data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise OpenAIError(_("A picture's base64 cannot be read."), param="messages") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
@@ -14,7 +15,7 @@ from cato_web.openai_api.errors import OpenAIError
 from cato_web.openai_api.messages import Message, build_conversation, check_roles
 from cato_web.openai_api.tool_requests import tool_options
 from chat.services import ClientConversation
-from memory.api import format_number
+from memory.api import clean_text, format_number
 
 # Options are stored with the turn, so their size is limited.
 _MAX_FORMAT_LENGTH = 100_000  # characters of JSON
@@ -82,7 +83,8 @@ def generation_options(body: ChatRequest) -> dict[str, Any]:
     options = body.model_dump(include=set(GenerationOptions.model_fields), exclude_none=True)
     options |= tool_options(body.tools, body.tool_choice, body.parallel_tool_calls)
     limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit is not None]
-    return options | ({"max_tokens": min(limits)} if limits else {})
+    options |= {"max_tokens": min(limits)} if limits else {}
+    return {name: _storable(value, name) for name, value in options.items()}
 
 
 def input_texts(body: EmbeddingRequest, *, limit: int, max_length: int) -> list[str]:
@@ -119,13 +121,29 @@ def check_supported(body: ChatRequest) -> None:
         raise _unsupported(sentence, "functions" if body.functions else "function_call")
     if body.n is not None and body.n != 1:
         raise _unsupported(_("`n` must be 1."), "n")
-    if body.response_format is not None and len(json.dumps(body.response_format)) > _MAX_FORMAT_LENGTH:
+    format = body.response_format or {"type": "text"}
+    if not isinstance(format.get("type"), str) or not isinstance(format.get("json_schema", {}), dict):
+        raise OpenAIError(_("response_format has a type; its json_schema is an object."), param="response_format")
+    if len(json.dumps(format)) > _MAX_FORMAT_LENGTH:
         sentence = _("response_format has at most %(most)s characters.") % {"most": format_number(_MAX_FORMAT_LENGTH)}
         raise OpenAIError(sentence, param="response_format")
     if body.modalities and body.modalities != ["text"]:
         raise _unsupported(_("Cato answers with text alone."), "modalities")
     if body.top_logprobs is not None and not body.logprobs:
         raise OpenAIError(_("top_logprobs needs logprobs: true."), param="top_logprobs")
+
+
+def _storable(value: Any, param: str) -> Any:
+    """Return the JSON value with clean texts. Raises OpenAIError for a number that JSON and databases do not know."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_storable(item, param) for item in value]
+    if isinstance(value, dict):
+        return {clean_text(name): _storable(item, param) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise OpenAIError(_("%(name)s contains a number that is not finite.") % {"name": param}, param=param)
+    return value
 
 
 def _unsupported(sentence: str, param: str) -> OpenAIError:

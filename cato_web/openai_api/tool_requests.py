@@ -40,28 +40,38 @@ def tool_options(tools: Sequence[Any] | None, choice: Any, parallel: bool | None
     if not tools:
         return {}
     for tool in tools:
-        function = tool.get("function") if isinstance(tool, dict) and tool.get("type") == "function" else None
-        name = function.get("name") if isinstance(function, dict) else None
-        if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+        name = _function_name(tool)
+        if name is None or not _TOOL_NAME.fullmatch(name):
             sentence = _("Each tool is a function with a name of at most 64 letters, digits, dots, _ and -.")
             raise OpenAIError(sentence, param="tools")
     if len(tools) > MAX_TOOLS or len(json.dumps(tools)) > MAX_TOOLS_LENGTH:
         sentence = _("At most %(most)s tools, of at most %(longest)s characters in all.")
         limits = {"most": format_number(MAX_TOOLS), "longest": format_number(MAX_TOOLS_LENGTH)}
         raise OpenAIError(sentence % limits, param="tools")
-    if not (choice is None or isinstance(choice, (str, dict))) or len(json.dumps(choice)) > MAX_TOOLS_LENGTH:
+    is_choice = choice is None or isinstance(choice, str) or _function_name(choice) is not None
+    if not is_choice or len(json.dumps(choice)) > MAX_TOOLS_LENGTH:
         raise OpenAIError(_("tool_choice is none, auto, required or a function."), param="tool_choice")
     options = {"tools": list(tools), "tool_choice": choice, "parallel_tool_calls": parallel}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _function_name(value: Any) -> str | None:
+    """Return the name of the function that a tool, or the choice of one, has; None if it has none."""
+    function = value.get("function") if isinstance(value, dict) and value.get("type") == "function" else None
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def call_message(text: str, calls: Sequence[ToolCallMessage]) -> dict[str, Any]:
     """Return a message with calls as it is stored and sent to the model."""
     rows = [
         {
-            "id": call.id,
+            "id": clean_text(call.id),
             "type": "function",
-            "function": {"name": call.function.name, "arguments": clean_text(call.function.arguments)},
+            "function": {
+                "name": clean_text(call.function.name),
+                "arguments": clean_text(call.function.arguments),
+            },
         }
         for call in calls
     ]
@@ -70,7 +80,7 @@ def call_message(text: str, calls: Sequence[ToolCallMessage]) -> dict[str, Any]:
 
 def result_message(call_id: str, text: str) -> dict[str, Any]:
     """Return a message with a result as it is stored and sent to the model."""
-    return {"role": "tool", "tool_call_id": call_id, "content": clean_text(text)}
+    return {"role": "tool", "tool_call_id": clean_text(call_id), "content": clean_text(text)}
 
 
 class ToolSequence:

@@ -241,7 +241,7 @@ def _create_thread(submission: _Submission) -> Thread:
     thread = Thread.objects.create(
         owner=person,
         space=memory.personal_space(person.id),
-        title=excerpt(first_message(conversation), 80),
+        title=excerpt(clean_text(first_message(conversation)), 80),
         model=person.default_model if options.model is None else options.model,
         is_remembered=options.is_remembered is not False,
         instructions=conversation.instructions,
