@@ -17,15 +17,17 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from cato_web import VERSION
 from cato_web.mcp import arguments, reading, resources, tools
+from cato_web.mcp import server as mcp_server
 from cato_web.mcp.caller import Caller
 from chat import prompt_library
 from memory.errors import InvalidInputError, NotFoundError
 from memory.index import indexing
 from memory.knowledge import decisions
-from memory.models import Space, Statement
+from memory.models import Exchange, Space, Statement
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, document, exchange, group, statement, thread, turn, upload
 from tests.server import ROOT, wait_for
@@ -385,6 +387,44 @@ def test_stdio_requires_an_existing_person(db, capsys):
 @pytest.fixture
 def caller(db) -> Caller:
     return Caller(PersonFactory(name="Bob Team").pk, False, ALL, uuid.uuid4())
+
+
+@pytest.mark.parametrize(
+    "request_to",
+    [lambda client: client.call_tool("list_spaces", {}), lambda client: client.list_prompts()],
+)
+def test_the_text_of_an_unexpected_exception_stays_in_the_log(caller, monkeypatch, caplog, request_to):
+    def fail(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("the secret")
+
+    monkeypatch.setattr("memory.api.list_readable_spaces", fail)
+    monkeypatch.setattr(prompt_library, "list_from", fail)
+
+    async def run() -> str:
+        mcp_server.caller.set(caller)
+        async with Client(mcp_server.server()) as client:
+            try:
+                return (await request_to(client)).content[0].text
+            except MCPError as error:
+                return str(error)
+
+    assert asyncio.run(run()) == "Something went wrong here. It is in the log; try again later."
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.usefixtures("memory")
+def test_arguments_contain_no_nul(caller):
+    added = tools.add_memory(caller, arguments.AddMemory(text="The key\x00", space="team\x00"))
+    assert Exchange.objects.get(pk=added.exchange_ids[0]).user_message == "The key"
+    with pytest.raises(ValidationError, match="at least 1 character"):
+        arguments.Ask(message="\x00")
+
+
+def test_a_cursor_of_prompts_contains_no_nul(caller, monkeypatch):
+    cursors = []
+    monkeypatch.setattr(prompt_library, "list_from", lambda _person, *, after, limit: cursors.append(after) or [])
+    resources.list_prompts(caller, "anchor\x00")
+    assert cursors == ["anchor"]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from cato_web.mcp.reading import forgotten_turns
 from chat import access, prompt_library
 from chat.export import to_markdown
 from memory import api as memory
-from memory.api import Document, InvalidInputError, NotFoundError, Statement, neutralise_line
+from memory.api import Document, InvalidInputError, NotFoundError, Statement, clean_text, neutralise_line
 
 THREAD_URI, DOCUMENT_URI, STATEMENT_URI = "cato://threads/", "cato://documents/", "cato://statements/"
 _PAGE_SIZE = 50
@@ -82,7 +82,7 @@ def read_resource(caller: Caller, uri: str) -> str:
 
 def list_prompts(caller: Caller, cursor: str | None) -> tuple[Sequence[PromptEntry], str | None]:
     """Return a page of the saved prompts by name, and the cursor of the next page, None at the end."""
-    prompts = prompt_library.list_from(caller.person_id, after=cursor or "", limit=_PAGE_SIZE + 1)
+    prompts = prompt_library.list_from(caller.person_id, after=clean_text(cursor or ""), limit=_PAGE_SIZE + 1)
     entries = [PromptEntry(prompt.name, str(prompt.space.display_name)) for prompt in prompts[:_PAGE_SIZE]]
     return entries, entries[-1].name if len(prompts) > _PAGE_SIZE else None
 

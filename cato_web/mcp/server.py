@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import mcp_types as types
+from django.utils.translation import gettext as _
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -26,6 +28,8 @@ from cato_web.mcp.tools import TOOLS, Tool, wait_for_answer
 from chat.executors import run_in_recall_thread
 from chat.search.arguments import describe_error
 from memory.api import CatoError, NotFoundError
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -126,6 +130,9 @@ async def _call_tool(context: Any, params: types.CallToolRequestParams) -> types
         return _failure(describe_error(error, tool.arguments))
     except CatoError as error:
         return _failure(str(error))
+    except Exception:  # the library would send the text of the exception to the client
+        log.exception("unexpected error in a tool of /mcp")
+        return _failure(_internal_error())
     return types.CallToolResult(
         content=[types.TextContent(text=result.model_dump_json())], structured_content=result.model_dump(mode="json")
     )
@@ -197,3 +204,10 @@ async def _read(call: Callable[Concatenate[Caller, P], R], *args: P.args, **kwar
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     except CatoError as error:
         raise MCPError(types.INVALID_REQUEST, str(error)) from error
+    except Exception as error:  # the library would send the text of the exception to the client
+        log.exception("unexpected error in a request to /mcp")
+        raise MCPError(types.INTERNAL_ERROR, _internal_error()) from error
+
+
+def _internal_error() -> str:
+    return _("Something went wrong here. It is in the log; try again later.")

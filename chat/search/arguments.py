@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from chat.search.filters import SOURCES_OF_TYPES
 from chat.search.operators import resolve_choice, said_between
 from memory import api as memory
-from memory.api import Exchange, Filter, InvalidInputError, SpaceIds, parse_filter
+from memory.api import Exchange, Filter, InvalidInputError, SpaceIds, clean_text, parse_filter
 
 # By the type of pydantic's error; the context of the error fills the placeholders.
 _MESSAGES = {
@@ -39,6 +39,11 @@ class Arguments(BaseModel):
     """The arguments of a tool; others are refused, so that a model notices that they have no effect."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _clean(cls, value: object) -> object:
+        return clean_text(value) if isinstance(value, str) else value
 
 
 class SearchFilterArguments(Arguments):
