@@ -464,6 +464,26 @@ def test_a_token_without_read_scope_gets_no_text_by_changing_metadata(memory, al
     assert send(api, "patch", path, change).json()["user_message"] == "The gate code is 4711."
 
 
+def test_a_token_without_read_scope_gets_no_title_by_pinning(alice, api):
+    path = f"/threads/{thread(alice, title='The gate code is 4711.').id}"
+
+    blind = send(api_client(alice, "write"), "patch", path, {"is_pinned": True}).json()
+
+    assert (blind["is_pinned"], blind["title"]) == (True, "")
+    assert send(api, "patch", path, {"is_pinned": True}).json()["title"] == "The gate code is 4711."
+
+
+def test_a_token_without_read_scope_gets_no_text_by_changing_a_document(memory, alice, api):
+    manual = document(alice, "Gate 4711.md", "# The gate\n\nIt is green.")
+    path, change = f"/documents/{manual.pk}", {"metadata": {"zone": "gate"}}
+    assert send(api, "patch", path, change).json()["metadata"] == {"zone": "gate"}
+
+    blind = send(api_client(alice, "write"), "patch", path, {"space": "own"}).json()
+
+    assert (blind["id"], blind["name"], blind["newest"]["title"], blind["metadata"]) == (str(manual.pk), "", "", {})
+    assert send(api, "patch", path, change).json()["name"] == "Gate 4711.md"
+
+
 def test_a_record_of_another_person_in_a_shared_space_cannot_be_replaced(memory, alice, api):
     bob = api_client(PersonFactory(name="Bob Team"))
     in_team = {"space": str(access.team_space().pk)}

@@ -11,7 +11,7 @@ from ninja.files import UploadedFile
 from ninja.responses import Status
 
 from cato_web.api import schemas, serializers
-from cato_web.api.auth import READ, WRITE, ApiRequest, create_once, current_user, readable_spaces, resolve_space
+from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, create_once, current_user, readable_spaces, resolve_space
 from cato_web.api.errors import CHANGE, FIND, STORE, responses
 from cato_web.api.fields import Key, Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, paginate
@@ -89,14 +89,21 @@ def get_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.Documen
 
 @router.patch("/documents/{uuid:document_id}", auth=WRITE, response=responses(schemas.Document, *CHANGE))
 def change_document(request: ApiRequest, document_id: uuid.UUID, changes: schemas.DocumentChanges) -> schemas.Document:
-    """Replace a document's metadata, or move it to another space with all its passages."""
+    """Replace a document's metadata, or move it to another space with all its passages.
+
+    Without the scope `read`, the response omits its name, title and metadata.
+    """
     document = _document_to_change(request, document_id)
     target = resolve_space(request, changes.space) if changes.space is not None else None
     if changes.metadata is not None:
         memory.set_document_metadata(document, changes.metadata)
     if target is not None and target.pk != document.space_id:
         memory.move_document(document, to=target, by=current_user(request).pk)
-    return _serialize_document(request, document_id)
+    serialized = _serialize_document(request, document_id)
+    if Scope.READ in request.auth.scopes:
+        return serialized
+    newest = serialized.newest.model_copy(update={"title": ""})
+    return serialized.model_copy(update={"name": "", "metadata": {}, "newest": newest})
 
 
 @router.delete("/documents/{uuid:document_id}", auth=WRITE, response=responses(schemas.Receipt, *FIND))

@@ -10,7 +10,7 @@ from ninja import Query, Router
 from ninja.responses import Status
 
 from cato_web.api import schemas, serializers, thread_schemas
-from cato_web.api.auth import READ, WRITE, ApiRequest, create_once, current_user, readable_spaces, resolve_space
+from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, create_once, current_user, readable_spaces, resolve_space
 from cato_web.api.errors import CHANGE, FIND, responses
 from cato_web.api.fields import Key, SpaceName, Text
 from cato_web.api.paging import Cursor, Limit, paginate
@@ -87,7 +87,10 @@ def get_turn(request: ApiRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> t
 def change_thread(
     request: ApiRequest, thread_id: uuid.UUID, changes: thread_schemas.ThreadChanges
 ) -> thread_schemas.Thread:
-    """Pin or archive a thread for the user; rename or move one of their own, or switch its memory on or off."""
+    """Pin or archive a thread for the user; rename or move one of their own, or switch its memory on or off.
+
+    Without the scope `read`, the response omits the title.
+    """
     person_id = current_user(request).pk
     if changes.is_pinned and changes.is_archived:
         raise InvalidInputError(_("A thread is pinned or archived, not both."))
@@ -104,7 +107,8 @@ def change_thread(
         services.set_pinned(thread, person_id, changes.is_pinned)
     if changes.is_remembered is not None:
         services.set_memory_enabled(thread, changes.is_remembered)
-    return _serialize(request, thread_id)
+    serialized = _serialize(request, thread_id)
+    return serialized if Scope.READ in request.auth.scopes else serialized.model_copy(update={"title": ""})
 
 
 @router.delete("/threads/{uuid:thread_id}", auth=WRITE, response=responses(schemas.Receipt, *CHANGE))
