@@ -65,6 +65,10 @@ def test_the_api_lists_the_statements_of_a_kind(person, known):
     assert api.get("/api/knowledge", {"kind": "rumour"}).status_code == 422
 
 
+def test_a_nul_in_the_words_of_a_statement_is_ignored(person, known):
+    assert api_client(person).get("/api/knowledge?text=ret%00ries").json()["total"] == 1
+
+
 def test_an_agent_reads_kind_state_dates_and_sources(person, known):
     caller = Caller(person.pk, False, frozenset({"read"}))
     results = reading.search_memory(caller, arguments.SearchMemory(query=QUERY)).results

@@ -142,7 +142,7 @@ def test_administrators_read_and_set_everything_over_the_api(memory, person):
     assert put("limits", personal).status_code == 422
     assert put("limits", body | {"hard": None}).json()["limits"] == []
     assert put("prices", {"model": "fake", "input": 0.25, "output": 2}).json()["prices"][0]["input"] == 0.25
-    assert client.delete("/api/admin/prices?model=fake").json()["prices"] == []
+    assert client.delete("/api/admin/prices?model=fa%00ke").json()["prices"] == [], "without the NUL"
 
 
 def test_the_api_refuses_others_what_is_for_administrators(memory, person):

@@ -52,7 +52,9 @@ class Choice(Decision):
 def list_statements(
     request: ApiRequest,
     space: Annotated[SpaceName | None, Query()] = None,
-    text: Annotated[str, Query(max_length=200, description="Words that the statement or its topic has.")] = "",
+    text: Annotated[
+        Text | None, Query(max_length=200, description="Words that the statement or its topic has.")
+    ] = None,
     kind: memory.Statement.Kind | None = None,
     to_review: Annotated[bool, Query(description="Only conflicting and unconfirmed ones.")] = False,
     order: Literal["topic", "newest", "recalled"] = "newest",
@@ -60,7 +62,7 @@ def list_statements(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Statements:
     """List the statements of the readable spaces."""
-    wanted = StatementFilter(text=text, kind=kind or "", to_review=to_review, order=order)
+    wanted = StatementFilter(text=text or "", kind=kind or "", to_review=to_review, order=order)
     ids = memory.statement_ids(readable_spaces(request, space), wanted)
     return Statements(statements=serialize_statements(ids[offset : offset + limit]), total=len(ids))
 

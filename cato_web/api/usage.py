@@ -199,7 +199,7 @@ def set_price(request: ApiRequest, body: NewPrice) -> Prices:
 
 
 @router.delete("/admin/prices", auth=WRITE, response=responses(Prices))
-def delete_price(request: ApiRequest, model: Annotated[str, Query(max_length=120)]) -> Prices:
+def delete_price(request: ApiRequest, model: Annotated[Text, Query(max_length=120)]) -> Prices:
     """Delete the price of a model, whose usage has no cost from now on, and return the others. For administrators."""
     require_administrator(request)
     changes.delete_price(model, by=current_user(request))
