@@ -50,7 +50,7 @@ def authenticate_header(header: str, *scopes: str, accepts_connected_apps: bool 
     rows = ApiToken.objects.valid() if accepts_connected_apps else ApiToken.objects.valid().filter(oauth_grant=None)
     api_token = rows.select_related("person").filter(token_hash=hash_token(token.strip())).first()
     if api_token is None:
-        raise InvalidTokenError(_("This token is invalid, expired or revoked. Create another one in Settings."))
+        raise _invalid_token()
     rate_limit = count_api_request(api_token.pk)
     if api_token.used_at is None or now - api_token.used_at > _LAST_USE_INTERVAL:
         ApiToken.objects.filter(pk=api_token.pk).update(used_at=now)
@@ -58,6 +58,12 @@ def authenticate_header(header: str, *scopes: str, accepts_connected_apps: bool 
     if scopes:
         require_scope(principal.scopes, *scopes)
     return principal
+
+
+def check_token(token_id: uuid.UUID) -> None:
+    """Raise InvalidTokenError if the token has expired or was revoked, or if its owner is deactivated."""
+    if not ApiToken.objects.valid().filter(pk=token_id).exists():
+        raise _invalid_token()
 
 
 def rate_limit_headers(limit: RateLimit) -> dict[str, str]:
@@ -88,3 +94,7 @@ def require_scope(scopes: Collection[str], *required: str) -> None:
     """Raise MissingScopeError unless one of `required` is in `scopes`."""
     if not set(required) & set(scopes):
         raise MissingScopeError(_('Token is missing the scope "%(scope)s".') % {"scope": required[0]})
+
+
+def _invalid_token() -> InvalidTokenError:
+    return InvalidTokenError(_("This token is invalid, expired or revoked. Create another one in Settings."))

@@ -104,17 +104,43 @@ def test_a_removed_group_member_receives_no_more_of_an_answer(
 
 @pytest.mark.parametrize("request_of", REQUESTS)
 def test_an_answer_ends_when_its_token_is_revoked(
-    cato: Cato, bob: Client, thread: str, request_of: Callable[..., Any]
+    cato: Cato, administrator: Client, bob: Client, thread: str, request_of: Callable[..., Any]
 ) -> None:
     path, body, headers = request_of(thread, True)
     reading = AnswerReader(bob.api_client("ask"), path, body, **headers)
     wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
-    ((token,),) = cato.sql("SELECT id FROM people_apitoken WHERE person_id = ?", uuid.UUID(person_id(cato, bob)).hex)
-    bob.post("/settings/tokens/withdraw", {"token": str(uuid.UUID(str(token)))})
+    revoke_token(cato, administrator, bob)
     reading.join(20)
 
     assert "word149" not in reading.text
     wait_for(lambda: states(cato, thread)[-1][:2] == ("stopped", "access_lost"), "the answer to end")
+
+
+def revoke_token(cato: Cato, administrator: Client, person: Client) -> None:
+    query = "SELECT id FROM people_apitoken WHERE person_id = ?"
+    ((token,),) = cato.sql(query, uuid.UUID(person_id(cato, person)).hex)
+    person.post("/settings/tokens/withdraw", {"token": str(uuid.UUID(str(token)))})
+
+
+def deactivate(cato: Cato, administrator: Client, person: Client) -> None:
+    administrator.post(f"/admin/people/{person_id(cato, person)}/active", {"active": "no"})
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("end_access", [revoke_token, deactivate])
+def test_a_background_request_ends_with_an_error_once_its_token_is_not_valid(
+    cato: Cato, administrator: Client, bob: Client, endpoint: Any, end_access: Callable[..., None], stream: bool
+) -> None:
+    question = f"Tell me all of it {uuid.uuid4()}"
+    body = {"model": "cato", "messages": [{"role": "user", "content": question}], "stream": stream}
+    background = {"X-Cato-Background": "yes"}
+    reading = AnswerReader(bob.api_client("ask"), "/v1/chat/completions", body, **background)
+    wait_for(lambda: question in json.dumps(endpoint.requests(KEY)), "the endpoint to be asked")
+    end_access(cato, administrator, bob)
+    reading.join(20)
+
+    assert "invalid_api_key" in reading.text
+    assert "word149" not in reading.text
 
 
 def test_an_answer_requested_on_a_page_ends_when_its_author_is_deactivated(
@@ -122,7 +148,7 @@ def test_an_answer_requested_on_a_page_ends_when_its_author_is_deactivated(
 ) -> None:
     bob.send_message("Tell me all of it", thread=thread)
     wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
-    administrator.post(f"/admin/people/{person_id(cato, bob)}/active", {"active": "no"})
+    deactivate(cato, administrator, bob)
 
     wait_for(lambda: states(cato, thread)[-1][:2] == ("stopped", "access_lost"), "the answer to end")
     assert "the person who asked no longer has access" in alice.thread_page(thread)

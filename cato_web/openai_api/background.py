@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -18,12 +18,14 @@ from cato_web.openai_api.messages import check_roles
 from cato_web.openai_api.requests import ChatRequest, check_supported, generation_options
 from cato_web.openai_api.responses import DONE, choice, event, text_delta, usage_with_total
 from chat.answers.runner import PLACEHOLDER
-from chat.errors import ModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
 from chat.llm.logprobs import Logprobs
 from chat.llm.usage_counts import UsageMeter
+from memory.api import CatoError
+
+_CHECK_INTERVAL = 2.0  # seconds, as for answers in threads
 
 
 def is_background(body: ChatRequest, headers: Mapping[str, str]) -> bool:
@@ -55,6 +57,19 @@ async def answer(
     request = client.stream(endpoint, messages, model=model, options=generation_options(body), meter=meter)
     async with aclosing(request) as chunks:
         async for chunk in chunks:
+            yield chunk
+
+
+async def check_regularly(
+    chunks: AsyncGenerator[StreamChunk, None], check: Callable[[], Awaitable[None]]
+) -> AsyncGenerator[StreamChunk, None]:
+    """Yield the chunks until `check`, which is called every two seconds, raises an error."""
+    checked_at = time.monotonic()
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            if time.monotonic() - checked_at >= _CHECK_INTERVAL:
+                await check()
+                checked_at = time.monotonic()
             yield chunk
 
 
@@ -110,7 +125,7 @@ async def completion_chunks(
                 if delta or chunk.finish_reason or chunk.logprobs:
                     part = choice(delta, finish_reason=chunk.finish_reason or None, logprobs=chunk.logprobs)
                     yield event(head | {"choices": [part]})
-    except ModelError as error:
+    except CatoError as error:
         yield event(openai_error_of(error).body)
         return
     if with_usage:

@@ -18,7 +18,7 @@ from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
-from cato_web.api_auth import Principal
+from cato_web.api_auth import Principal, check_token
 from cato_web.openai_api import background, models, response_objects, responses
 from cato_web.openai_api.auth import openai_endpoint, parse_body, unknown_path
 from cato_web.openai_api.conversations import load_result, submit
@@ -124,7 +124,9 @@ async def _counted(
     )
     try:
         model_endpoint, model = (chosen.endpoint, chosen.model) if chosen else (None, "")
-        async with aclosing(background.answer(model_endpoint, body, model, meter)) as chunks:
+        answer = background.answer(model_endpoint, body, model, meter)
+        check = partial(run_in_db_thread, check_token, principal.token_id)
+        async with aclosing(background.check_regularly(answer, check)) as chunks:
             async for chunk in chunks:
                 yield chunk
     finally:
