@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -52,17 +53,19 @@ def file_digest(file: File[bytes]) -> str:
     return digest.hexdigest()
 
 
-def message_key(token_id: uuid.UUID, key: str | None, *, path: str, content: Any) -> uuid.UUID:
-    """Return the client key of the message that a request sends: the same one if it is repeated with the same `key`.
+@contextmanager
+def message_key(token_id: uuid.UUID, key: str | None, *, path: str, content: Any) -> Iterator[uuid.UUID]:
+    """Provide the client key of the message that a request sends: the same one if it is repeated with the same `key`.
 
-    Like the row it is made of, it belongs to one API token and lasts for a day. Without a key, it is a new one. Raises
-    IdempotencyError.
+    Like the row it is made of, it belongs to one API token and lasts for a day. Without a key, it is a new one. The block
+    posts the message, in one transaction with the row; if it fails, it leaves no key. Raises IdempotencyError.
     """
     if key is None:
-        return uuid.uuid4()
+        yield uuid.uuid4()
+        return
     with transaction.atomic():
         row, _is_new = _claim(token_id, key, path, content)
-    return uuid.uuid5(token_id, str(row.pk))
+        yield uuid.uuid5(token_id, str(row.pk))
 
 
 def delete_old_keys() -> None:

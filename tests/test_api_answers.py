@@ -130,6 +130,12 @@ def test_another_message_with_the_same_key_is_refused(api: httpx.Client) -> None
     assert first["id"] in streamed.text, "the stream of the same request"
 
 
+def test_a_refused_message_leaves_its_key_free(api: httpx.Client) -> None:
+    key = {"Idempotency-Key": f"key {time.time()}"}
+    assert api.post("/api/ask", json={"message": " \n"}, headers=key).status_code == 422
+    assert api.post("/api/ask", json={"message": "What is the date?"}, headers=key).status_code == 200
+
+
 def test_a_message_has_a_model_and_pictures(api: httpx.Client, endpoint: FakeEndpoint) -> None:
     picture = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
     body = {"message": f"What is this? {time.time()}", "model": "fake-large", "images": [picture]}

@@ -125,7 +125,8 @@ def test_the_key_of_a_message_belongs_to_one_token_and_one_request(alice):
     laptop, phone = token_of(alice), token_of(alice)
 
     def key_of(token_id, text="Who has the key?", key="monday"):
-        return message_key(token_id, key, path="/api/ask", content={"message": text})
+        with message_key(token_id, key, path="/api/ask", content={"message": text}) as client_key:
+            return client_key
 
     assert key_of(laptop) == key_of(laptop)
     assert len({key_of(laptop), key_of(phone), key_of(laptop, key="tuesday"), key_of(laptop, key=None)}) == 4
@@ -135,8 +136,10 @@ def test_the_key_of_a_message_belongs_to_one_token_and_one_request(alice):
 
 def test_the_key_of_a_message_can_be_used_for_another_one_after_a_day(alice):
     token_id = token_of(alice)
-    monday = message_key(token_id, "monday", path="/api/ask", content="Who has the key?")
+    with message_key(token_id, "monday", path="/api/ask", content="Who has the key?") as monday:
+        pass
     IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(days=1, minutes=1))
     delete_old_keys()
 
-    assert message_key(token_id, "monday", path="/api/ask", content="Who has the ladder?") != monday
+    with message_key(token_id, "monday", path="/api/ask", content="Who has the ladder?") as tuesday:
+        assert tuesday != monday

@@ -660,6 +660,13 @@ def test_a_key_that_was_sent_with_another_request_is_refused(client, cato):
     assert not cato.sql("SELECT id FROM chat_turn WHERE message = ?", other)
 
 
+def test_a_refused_request_leaves_its_key_free(client):
+    headers = {"Idempotency-Key": uuid.uuid4().hex}
+    with pytest.raises(openai.BadRequestError):
+        ask(client, user("a" * 400_000), extra_headers=headers)
+    assert ask(client, user(unique("Shorter")), extra_headers=headers).choices[0].message.content == "All right."
+
+
 def test_another_token_of_the_same_person_gets_no_answer_by_a_key(client, cato, people):
     question, key = user(unique("What is the code?")), {"Idempotency-Key": uuid.uuid4().hex}
     asking = client_of(cato, people["asking"])

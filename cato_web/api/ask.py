@@ -90,30 +90,30 @@ def _post_message(
     origin = ApiOrigin(request.auth.token_id, _requested_model(body.model))
     pictures = [_decode_image(address) for address in body.images]
     content = body.model_dump(mode="json", exclude={"stream"})
-    client_key = message_key(request.auth.token_id, key, path=request.path, content=content)
     count_message(person_id)
     stored = [
         attachments.store_image(ContentFile(picture, name=_("Picture")), owner_id=person_id).id for picture in pictures
     ]
-    if thread is not None:
-        posted = services.post_message(
-            thread,
-            author_id=person_id,
-            message=body.message,
-            client_key=client_key,
-            origin=origin,
-            attachments=stored,
-        )
-    else:
-        posted = services.create_thread_with_message(
-            person_id,
-            message=body.message,
-            client_key=client_key,
-            space=resolve_space(request, getattr(body, "space", None)),
-            is_remembered=getattr(body, "is_remembered", True),
-            origin=origin,
-            attachments=stored,
-        )
+    with message_key(request.auth.token_id, key, path=request.path, content=content) as client_key:
+        if thread is not None:
+            posted = services.post_message(
+                thread,
+                author_id=person_id,
+                message=body.message,
+                client_key=client_key,
+                origin=origin,
+                attachments=stored,
+            )
+        else:
+            posted = services.create_thread_with_message(
+                person_id,
+                message=body.message,
+                client_key=client_key,
+                space=resolve_space(request, getattr(body, "space", None)),
+                is_remembered=getattr(body, "is_remembered", True),
+                origin=origin,
+                attachments=stored,
+            )
     runner.publish_and_start(posted)
     turn = _load_turn(person_id, posted.turn.thread_id, posted.turn.id)
     can_receive = partial(access.can_receive, person_id, posted.turn.thread_id, origin.api_token_id)

@@ -59,7 +59,12 @@ def submit(
         is_remembered=is_remembered if is_stored else False,
         generation=generation_options(body),
     )
-    client_key = message_key(
+    count_message(person_id)
+    stored = [
+        attachments.store_image(ContentFile(content, name=_("Picture")), owner_id=person_id)
+        for content in image_bytes(body.messages)
+    ]
+    with message_key(
         principal.token_id,
         _key_from_header(headers.get("Idempotency-Key")),
         path=request.path,
@@ -67,22 +72,17 @@ def submit(
             sent.model_dump(mode="json", exclude={"stream", "stream_options"}),
             *(headers.get(name) for name in ("X-Cato-Thread", "X-Cato-Remember")),
         ],
-    )
-    count_message(person_id)
-    stored = [
-        attachments.store_image(ContentFile(content, name=_("Picture")), owner_id=person_id)
-        for content in image_bytes(body.messages)
-    ]
-    submitted = services.submit_conversation(
-        person_id,
-        conversation,
-        client_key=client_key,
-        api_token_id=principal.token_id,
-        thread=thread,
-        fork_point=fork_point,
-        options=options,
-        attachments=[image.id for image in stored],
-    )
+    ) as client_key:
+        submitted = services.submit_conversation(
+            person_id,
+            conversation,
+            client_key=client_key,
+            api_token_id=principal.token_id,
+            thread=thread,
+            fork_point=fork_point,
+            options=options,
+            attachments=[image.id for image in stored],
+        )
     runner.publish_and_start(submitted.posted, removed_ids=submitted.removed_ids, added_ids=submitted.added_ids)
     return submitted.posted.turn
 
