@@ -95,7 +95,7 @@ def decide(
         query_params=authorization(client_id, **changes),
     )
     assert answer.status_code == 302, answer.content.decode()
-    assert answer["Location"].startswith(f"{changes.get('redirect_uri', CALLBACK)}?")
+    assert answer["Location"].startswith(f"{changes.get('redirect_uri') or CALLBACK}?")
     return {name: values[0] for name, values in parse_qs(urlsplit(answer["Location"]).query).items()}
 
 
@@ -439,6 +439,14 @@ def test_a_code_is_bound_to_the_request(browser, client_id, changes, error):
     assert not ApiToken.objects.valid().exists()
 
 
+def test_an_address_that_the_authorization_did_not_name_is_not_repeated(browser, client_id):
+    omitted, named = decide(browser, client_id, redirect_uri=None)["code"], decide(browser, client_id)["code"]
+
+    assert exchange(client_id, named, redirect_uri="").json()["error"] == "invalid_grant"
+    assert exchange(client_id, omitted, redirect_uri="").json()["scope"] == "read write"
+    assert "Connected app: 127.0.0.1" in browser.get("/settings").content.decode()
+
+
 def test_a_code_is_bound_to_its_client(browser, client_id):
     code = decide(browser, client_id)["code"]
     other = register().json()["client_id"]
@@ -523,6 +531,13 @@ def test_an_app_revokes_its_access(alice, client_id, issued, kind):
     assert refresh(client_id, issued["refresh_token"]).status_code == 400
     assert AuditEntry.objects.filter(action="token.revoked", actor=alice).exists()
     assert call("/oauth/revoke", {"client_id": client_id, "token": "unknown"}).status_code == 200
+
+
+def test_a_hint_of_another_server_does_not_hinder_a_revocation(client_id, issued):
+    token = {"client_id": client_id, "token": issued["access_token"], "token_type_hint": "id_token"}
+    assert call("/oauth/revoke", token).status_code == 200
+    assert principal(issued["access_token"]) is None
+    assert call("/oauth/revoke", {"client_id": client_id}).json()["error"] == "invalid_request"
 
 
 def test_a_person_sees_and_revokes_connected_apps_in_the_settings(browser, client_id, issued):

@@ -42,16 +42,22 @@ class IssuedTokens:
 
 @transaction.atomic
 def allow(
-    client: OAuthClient, person: User, *, scopes: Collection[str], redirect_uri: str, code_challenge: str, code: str
+    client: OAuthClient,
+    person: User,
+    *,
+    scopes: Collection[str],
+    redirect_uri: str | None,
+    code_challenge: str,
+    code: str,
 ) -> None:
     """Record that the person allows the client these scopes, to be claimed with the code.
 
-    Raises TokenLimitError if the person has the maximum number of tokens.
+    `redirect_uri` is None if the request named none, so that the browser is sent to the only registered address. Raises TokenLimitError if the person has the maximum number of tokens.
     """
     tokens.check_limit(person)
     token = ApiToken.objects.create(
         person=person,
-        name=client.name or host_of(redirect_uri),
+        name=client.name or host_of(redirect_uri or client.redirect_uris[0]),
         token_hash=hash_token(secrets.token_urlsafe(32)),
         prefix="",
         scopes=[scope for scope in ApiToken.Scope.values if scope in scopes],
@@ -60,7 +66,7 @@ def allow(
     OAuthGrant.objects.create(
         token=token,
         client=client,
-        redirect_uri=redirect_uri,
+        redirect_uri=redirect_uri or "",
         code_hash=hash_token(code),
         code_challenge=code_challenge,
         code_expires_at=timezone.now() + CODE_LIFETIME,
@@ -88,6 +94,8 @@ def redeem(grant: OAuthGrant) -> IssuedTokens:
         same = OAuthGrant.objects.filter(token__person=grant.token.person, client=grant.client)
         for earlier in same.exclude(pk=grant.pk):
             revoke(earlier, by=grant.token.person)
+    # Until now it was empty if the authorization request named none, which the token request need not repeat then.
+    grant.redirect_uri = grant.redirect_uri or grant.client.redirect_uris[0]
     grant.redeemed_at = timezone.now()
     return _issue(grant, secrets.token_urlsafe(32))
 

@@ -80,7 +80,7 @@ class OAuthGrant(models.Model):
     code_challenge_method = "S256"
 
     def get_redirect_uri(self) -> str:
-        """Return the address that the token request must repeat."""
+        """Return the address that the token request must repeat, "" if the authorization request named none."""
         return self.redirect_uri
 
     def get_scope(self) -> str:

@@ -74,7 +74,7 @@ class _CodeGrant(AuthorizationCodeGrant):  # type: ignore[misc]
             request.client,
             request.user,
             scopes=request.scopes,
-            redirect_uri=request.payload.redirect_uri or request.client.get_default_redirect_uri(),
+            redirect_uri=request.payload.redirect_uri,
             code_challenge=request.payload.data["code_challenge"],
             code=code,
         )
@@ -110,6 +110,11 @@ class _RefreshGrant(RefreshTokenGrant):  # type: ignore[misc]
 
 class _Revocation(RevocationEndpoint):  # type: ignore[misc]
     CLIENT_AUTH_METHODS = OAuthClient.AUTH_METHODS
+
+    def check_params(self, request: _Request, client: OAuthClient) -> None:
+        """Require a token. Its hint is ignored, whatever it says (RFC 7009, 2.1): tokens are recognised without it."""
+        if "token" not in request.form:
+            raise InvalidRequestError("Missing 'token' in request")
 
     def query_token(self, token_string: str, token_type_hint: str | None) -> OAuthGrant | None:
         return grants.find_by_token(token_string)
