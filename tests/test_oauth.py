@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import re
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -25,6 +26,8 @@ from cato_web.accounts import deletion, tokens
 from cato_web.accounts.models import ApiToken, AuditEntry
 from cato_web.oauth import addresses, grants, registration
 from cato_web.oauth.models import OAuthClient, OAuthGrant
+from chat.models import UsageLimit
+from chat.usage.limits import set_limit
 from tests.factories import PersonFactory, ago, signed_in
 
 HERE = "http://localhost"
@@ -587,6 +590,30 @@ def test_a_person_with_too_many_tokens_is_told_so(browser, client_id, monkeypatc
     assert answer.status_code == 409
     assert "Revoke one" in answer.content.decode()
     assert not OAuthGrant.objects.exists()
+
+
+def test_consents_that_were_never_claimed_do_not_count(browser, client_id, issued, monkeypatch):
+    unclaimed = register().json()["client_id"]
+    decide(browser, unclaimed)
+    monkeypatch.setattr(tokens, "MAX_TOKENS", 2)
+    OAuthGrant.objects.filter(redeemed_at=None).update(code_expires_at=ago(seconds=1))
+
+    assert exchange(unclaimed, decide(browser, unclaimed)["code"]).status_code == 200
+    assert principal(issued["access_token"]), "a grant in use stays"
+
+
+@pytest.mark.parametrize("end", ["revoked", "unused"])
+def test_the_usage_limit_of_an_app_ends_with_its_access(alice, client_id, issued, end):
+    set_limit("token", alice.api_tokens.get().pk, unit="tokens", soft=None, hard=Decimal(7))
+    grants.delete_unused()
+    assert UsageLimit.objects.exists(), "while the app has access"
+
+    if end == "revoked":
+        call("/oauth/revoke", {"client_id": client_id, "token": issued["access_token"]})
+    else:
+        OAuthGrant.objects.update(refresh_expires_at=ago(seconds=1))
+        grants.delete_unused()
+    assert not UsageLimit.objects.exists()
 
 
 # With the protocol's own client

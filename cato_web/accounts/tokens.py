@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -58,8 +59,16 @@ def new_token() -> str:
 @transaction.atomic
 def revoke_token(person: User, token_id: uuid.UUID) -> bool:
     """Revoke one of the user's tokens; return False if there is no such token."""
-    is_revoked = bool(person.api_tokens.filter(pk=token_id).delete()[0])
+    is_revoked = delete_tokens(person.api_tokens.filter(pk=token_id)) > 0
     if is_revoked:
-        delete_limits_of([token_id])
         record_audit(person, AuditEntry.Action.TOKEN_REVOKED, str(token_id))
     return is_revoked
+
+
+@transaction.atomic
+def delete_tokens(rows: QuerySet[ApiToken]) -> int:
+    """Delete these tokens with their usage limits, and return their number."""
+    ids = list(rows.values_list("pk", flat=True))
+    ApiToken.objects.filter(pk__in=ids).delete()
+    delete_limits_of(ids)
+    return len(ids)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -54,6 +54,7 @@ def allow(
 
     `redirect_uri` is None if the request named none, so that the browser is sent to the only registered address. Raises TokenLimitError if the person has the maximum number of tokens.
     """
+    tokens.delete_tokens(_expired(person.api_tokens.all()))
     tokens.check_limit(person)
     token = ApiToken.objects.create(
         person=person,
@@ -127,17 +128,15 @@ def find_by_token(token: str) -> OAuthGrant | None:
 
 def revoke(grant: OAuthGrant, *, by: User | None = None) -> None:
     """Revoke a grant with all of its tokens; without `by`, Cato does it by itself."""
-    ApiToken.objects.filter(pk=grant.token_id).delete()
+    tokens.delete_tokens(ApiToken.objects.filter(pk=grant.token_id))
     record_audit(by, AuditEntry.Action.TOKEN_REVOKED, str(grant.token_id))
 
 
 def delete_unused() -> None:
     """Delete expired grants, and clients of a day ago to which nobody grants anything."""
-    now = timezone.now()
-    ApiToken.objects.filter(oauth_grant__redeemed_at=None, oauth_grant__code_expires_at__lte=now).delete()
-    ApiToken.objects.filter(oauth_grant__refresh_expires_at__lte=now).delete()
+    tokens.delete_tokens(_expired(ApiToken.objects.all()))
     is_granted = Exists(OAuthGrant.objects.filter(client=OuterRef("pk")))
-    OAuthClient.objects.filter(~is_granted, created_at__lte=now - UNUSED_CLIENT_LIFETIME).delete()
+    OAuthClient.objects.filter(~is_granted, created_at__lte=timezone.now() - UNUSED_CLIENT_LIFETIME).delete()
 
 
 def describe_scope(scope: str) -> str:
@@ -160,6 +159,13 @@ def _issue(grant: OAuthGrant, family: str) -> IssuedTokens:
         token_hash=hash_token(access_token), expires_at=now + ACCESS_LIFETIME
     )
     return IssuedTokens(access_token, f"{_REFRESH_PREFIX}{family}{part}", grant.get_scope())
+
+
+def _expired(rows: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+    """Return the tokens whose grant was not redeemed in time, or not refreshed."""
+    now = timezone.now()
+    is_unclaimed = Q(oauth_grant__redeemed_at=None, oauth_grant__code_expires_at__lte=now)
+    return rows.filter(is_unclaimed | Q(oauth_grant__refresh_expires_at__lte=now))
 
 
 def _locked() -> QuerySet[OAuthGrant]:
