@@ -52,7 +52,8 @@ def allow(
 ) -> None:
     """Record that the person allows the client these scopes, to be claimed with the code.
 
-    `redirect_uri` is None if the request named none, so that the browser is sent to the only registered address. Raises TokenLimitError if the person has the maximum number of tokens.
+    `redirect_uri` is None if the request named none, so that the browser is sent to the only registered address.
+    Raises TokenLimitError if the person has the maximum number of tokens.
     """
     tokens.delete_tokens(_expired(person.api_tokens.all()))
     tokens.check_limit(person)

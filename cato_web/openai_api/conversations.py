@@ -48,7 +48,8 @@ def submit(
     """Post the new part of the conversation in its thread and start the answer.
 
     `sent`: what the client sent, which is `body` or was converted to it. `thread` or `fork_point`: instead of the thread
-    that the header names. `is_stored`: False keeps the thread out of memory, whatever the header says. Raises OpenAIError and CatoError.
+    that the header names. `is_stored`: False keeps the thread out of memory, whatever the header says. Raises
+    OpenAIError and CatoError.
     """
     person_id, headers = principal.person.pk, request.headers
     conversation = to_conversation(body)

@@ -31,8 +31,9 @@ _COPIED_FIELDS = (
 def fork_thread(turn: Turn, *, person_id: uuid.UUID, is_included: bool = True) -> Thread:
     """Copy the branch that ends with `turn` into a new thread in this person's personal space.
 
-    `is_included`: False leaves `turn` itself out, so that the new thread can be empty. Exchanges stay with the original turns: they are not stored twice, and forgetting one also applies to the copy. An
-    answer in progress is copied as interrupted.
+    `is_included`: False leaves `turn` itself out, so that the new thread can be empty. Exchanges stay with the
+    original turns: they are not stored twice, and forgetting one also applies to the copy. An answer in progress is
+    copied as interrupted.
     """
     source = turn.thread
     forked = Thread.objects.create(
