@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 
 import pytest
@@ -10,7 +11,8 @@ from chat.answers import runner
 from chat.models import Thread
 from chat.realtime import frames
 from chat.realtime.consumers import PageConsumer
-from chat.realtime.messages import Frame
+from chat.realtime.hub import Hub
+from chat.realtime.messages import Frame, encode_frame
 from tests.factories import PersonFactory, thread, turn
 
 THREAD, TURN = uuid.uuid4(), uuid.uuid4()
@@ -56,6 +58,28 @@ def test_frames_that_the_page_already_contains_are_not_sent():
 
 def test_frames_that_belong_to_no_turn_are_always_sent():
     assert page_at(9)._is_newer(Frame(THREAD, "who is here"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "{",
+        "[]",
+        '{"from": "another", "html": "a frame without a thread"}',
+        json.dumps({"from": "another", "people": [], "link": {"thread": str(THREAD), "state": {"colour": "red"}}}),
+    ],
+)
+def test_pages_reconnect_after_a_message_that_cannot_be_read_and_later_ones_arrive(message, caplog):
+    hub = Hub()
+    page = hub.subscribe(uuid.uuid4(), THREAD)
+
+    hub._receive(message)
+
+    assert page.is_closed
+    assert "could not be read" in caplog.text
+    reconnected = hub.subscribe(page.person_id, THREAD)
+    hub._receive(encode_frame("another", words(1)))
+    assert reconnected.queue.get_nowait() == words(1)
 
 
 @pytest.mark.django_db

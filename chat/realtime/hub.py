@@ -217,7 +217,7 @@ class Hub:
                 while True:
                     message = await subscription.get_message(ignore_subscribe_messages=True, timeout=5.0)
                     if message is not None:
-                        self._on_message(json.loads(message["data"]))
+                        self._receive(message["data"])
                     if time.monotonic() - renewed > 5:
                         await self._register(client)
                         renewed = time.monotonic()
@@ -243,6 +243,15 @@ class Hub:
             log.info("this web process stays registered for a while (%s)", type(error).__name__)
         finally:
             await client.aclose()
+
+    def _receive(self, data: str | bytes) -> None:
+        """Handle a message; if it cannot be read, close all subscribers, which may have missed a frame."""
+        try:
+            self._on_message(json.loads(data))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            # The other web processes can run another version of Cato.
+            log.exception("a message of another web process could not be read; all pages reconnect")
+            self._close_subscribers()
 
     def _on_message(self, message: dict[str, Any]) -> None:
         if message["from"] == self.process:
