@@ -140,6 +140,18 @@ def test_a_withdrawn_message_takes_its_files_with_it(busy, person):
     assert not Attachment.objects.exists()
 
 
+def test_a_page_that_was_offline_gets_a_message_it_lacks_in_its_place(busy, person):
+    second = post(busy, person, "Second")
+    known = {row.id: row.revision for row in busy.turns.order_by("position")}
+    third = post(busy, person, "Third")
+    services.move_up(third, by=person.id)
+    html, _ = missing_updates(person.id, busy.id, known)
+
+    assert f'id="turn-{second.id}" hx-swap-oob="delete"' in html
+    assert html.index(f'data-turn="{third.id}"') < html.index(f'data-turn="{second.id}"')
+    assert f'id="turn-{busy.head_id}" hx-swap-oob="delete"' not in html
+
+
 def test_a_page_that_was_offline_gets_the_new_order_and_loses_withdrawn_messages(busy, person):
     second, third, fourth = (post(busy, person, text) for text in ("Second", "Third", "Fourth"))
     known = {row.id: row.revision for row in busy.turns.order_by("position")}

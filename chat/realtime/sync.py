@@ -90,9 +90,11 @@ def missing_updates(
 
 
 def _moved_ids(latest: Sequence[Turn], known: Iterable[uuid.UUID]) -> list[uuid.UUID]:
-    """Return the turns from the first one on that the page has in another place; `known` are its turns in their order."""
+    """Return the page's turns from the first place on at which it has another turn, or lacks one.
+
+    `known` are its turns in their order.
+    """
     current = [turn.id for turn in latest]
     former = [id for id in known if id in set(current)]
-    current = [id for id in current if id in set(former)]
-    first = next((i for i, (new, old) in enumerate(zip(current, former, strict=True)) if new != old), len(current))
-    return current[first:]
+    first = next((i for i, (new, old) in enumerate(zip(current, former, strict=False)) if new != old), len(former))
+    return [id for id in current[first:] if id in set(former)]
