@@ -61,7 +61,10 @@ def create_mentions(turn: Turn, *, is_news: bool) -> None:
     spans = find_mentions(turn.message, by_name)[:_MAX_MENTIONS]
     people = {id for start, end in spans for id in by_name[turn.message[start + 1 : end].lower()]}
     Mention.objects.bulk_create([Mention(turn=turn, person_id=id) for id in people])
-    if people and is_news:
+    if not is_news:
+        # Who has read the message has seen them. `auto_now_add` sets the time of saving.
+        Mention.objects.filter(turn=turn).update(created_at=turn.created_at)
+    elif people:
         muted = ReaderMarks.objects.filter(thread=turn.thread, muted_at__isnull=False).values_list(
             "person_id", flat=True
         )

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from chat import services
 from chat.access import get_marked_thread
-from chat.mentions import candidates, create_mentions, find_mentions, mentioned_names, mentions_of
+from chat.mentions import candidates, count_unseen, create_mentions, find_mentions, mentioned_names, mentions_of
 from chat.models import Mention, Thread, Turn
 from chat.realtime import frames
 from chat.realtime.messages import ListChange, ListChanges, decode_list_change, encode_thread_list_change
@@ -113,6 +113,17 @@ def test_a_mention_is_unseen_until_its_thread_is_read(person, crew):
     signed_in(ada).get(reverse("thread", args=[in_thread.id]))
     assert thread_list(ada.id, None).mention_count == 0
     assert "mention-list__new" not in signed_in(ada).get(reverse("mentions")).content.decode()
+
+
+def test_a_mention_that_was_seen_stays_seen_when_the_answer_is_regenerated(person, crew):
+    in_thread, people = crew
+    one, ada = post(in_thread, person, "@Ada"), people["Ada"]
+    assert count_unseen(ada.id) == 1
+    signed_in(ada).get(reverse("thread", args=[in_thread.id]))
+    again = services.regenerate(one, person_id=person.id, client_key=uuid.uuid4()).posted.turn
+
+    assert mentions_of(ada.id).get().turn == again
+    assert count_unseen(ada.id) == 0
 
 
 def test_who_loses_the_thread_loses_its_mentions(person, crew):
