@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import uuid
 
@@ -19,6 +20,7 @@ from tests.groups import make_group, start_thread
 from tests.server import wait_for
 from tests.socket import open_socket
 
+TYPING = json.dumps({"typing": True})
 VIEWING_BOTH = r'(?s)title="Alice Owner, viewing now".*title="Bob Team, viewing now"'
 
 
@@ -57,6 +59,25 @@ def test_readers_see_who_has_the_thread_open(alice, bob, cato, endpoint):
     with open_socket(alice, private_thread) as alices_socket:
         alices_socket.hello()
         assert "viewing now" not in alice.thread_page(private_thread)
+
+
+def test_an_open_page_stops_saying_that_its_person_types_once_they_are_not_shown(alice, bob, administrator, cato):
+    thread = start_thread(alice, make_group(cato, administrator, alice, bob), "Who has the key?")
+    with open_socket(alice, thread) as alices_socket, open_socket(bob, thread) as bobs_socket:
+        for page in (alices_socket, bobs_socket):
+            page.hello()
+            page.until("Who has the key")
+        bobs_socket.connection.send(TYPING)
+        alices_socket.until('data-name="Bob Team"')
+        alices_socket.received.clear()
+
+        bob.post("/settings/presence", {"show": "no"})
+        bobs_socket.connection.send(TYPING)
+        bobs_socket.connection.send("no JSON")
+        bobs_socket.until("error")  # The frame before has been handled.
+        alices_socket.connection.send(TYPING)
+        alices_socket.until('data-name="Alice Owner"')
+        assert 'data-name="Bob Team"' not in "".join(alices_socket.received)
 
 
 @pytest.mark.django_db

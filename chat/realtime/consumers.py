@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from chat import access
 from chat.executors import run_in_db_thread
-from chat.realtime import frames, sync, watchdog
+from chat.realtime import frames, presence, sync, watchdog
 from chat.realtime.hub import Subscriber, ThreadListChanged, hub
 from chat.realtime.messages import Frame
 from chat.realtime.sync import SyncRequest
@@ -138,8 +138,8 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             subscriber.notify_thread_list()
         if thread_id is None:
             return
-        if request.is_typing and self.scope["user"].shows_presence:
-            hub.publish(frames.typing(thread_id, person_id, self.scope["user"].name))
+        if request.is_typing and (name := await run_in_db_thread(presence.shown_name, person_id)):
+            hub.publish(frames.typing(thread_id, person_id, name))
         if request.mark_read:
             await run_in_db_thread(lambda: mark_read(access.get_marked_thread(person_id, thread_id), person_id))
         if request.revisions is not None:

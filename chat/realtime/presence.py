@@ -101,6 +101,11 @@ def visitors(thread: Thread) -> list[Visitor]:
     return ordered if len(ordered) > 1 else []
 
 
+def shown_name(person_id: uuid.UUID) -> str | None:
+    """Return the name of this person; None if they are not shown to others."""
+    return _shown_people().filter(id=person_id).values_list("name", flat=True).first()
+
+
 def _shared_ids(thread_ids: set[uuid.UUID]) -> set[uuid.UUID]:
     shared = Thread.objects.filter(id__in=thread_ids).exclude(space__kind=Space.Kind.PERSONAL)
     return set(shared.values_list("id", flat=True))
