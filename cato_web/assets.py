@@ -20,7 +20,6 @@ BUNDLES = {
         "css/app.css",
         "css/topbar.css",
         "css/presence.css",
-        "css/page.css",
         "css/sidebar.css",
         "css/brand.css",
         "css/button.css",
@@ -63,6 +62,7 @@ BUNDLES = {
         "css/shortcut-list.css",
     ),
     "css/pages.css": (
+        "css/page.css",
         "css/admin.css",
         "css/auth-page.css",
         "css/bulk-bar.css",
