@@ -24,6 +24,13 @@
 
   const prependToDraft = (text) => setDraft([text, textarea().value].filter((part) => part.trim()).join("\n"));
 
+  // The next message stays in the composer until this one has arrived or come back.
+  form.addEventListener("submit", (event) => {
+    if (!pending) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+
   form.addEventListener("htmx:beforeRequest", (event) => {
     if (event.target !== form) return;
     const text = textarea().value;

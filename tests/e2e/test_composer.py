@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Route, expect
 
 from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
@@ -46,6 +47,33 @@ def test_an_unsent_message_returns_to_the_composer_before_newer_text(visit, alic
     expect(turn(page).locator(".turn__message-text")).to_have_text("Do not lose me\nand this neither")
     expect(page.locator("article.turn")).to_have_count(2)
     expect(page.get_by_role("alert").filter(has_text="Message not sent.")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "draft", "messages"),
+    [
+        ("continue_", "Second, and the rest of it", ["First", "On a slow line"]),
+        ("abort", "On a slow line\nSecond, and the rest of it", ["First"]),
+    ],
+)
+def test_a_message_is_not_sent_before_the_one_before_it(visit, alice, outcome, draft, messages):
+    page = visit(alice)
+    begin_thread(page, "First")
+    held_requests: list[Route] = []
+    page.route("**/say", lambda route: held_requests.append(route))
+    send_message(page, "On a slow line")
+    expect(turn(page)).to_contain_text("Sending…")
+    composer(page).fill("Second")
+    composer(page).press("Enter")
+    composer(page).press_sequentially(", and the rest of it")
+    getattr(held_requests[0], outcome)()
+
+    expect(page.locator("#composer.htmx-request")).to_have_count(0)
+    expect(page.locator(".turn__message-text")).to_have_text(messages)
+    expect(composer(page)).to_have_value(draft)
+    page.unroute("**/say")
+    composer(page).press("Enter")
+    expect(page.locator(".turn__message-text")).to_have_text([*messages, draft])
 
 
 def test_a_message_being_sent_survives_a_reload(visit, alice):
