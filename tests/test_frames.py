@@ -60,6 +60,18 @@ def test_frames_that_belong_to_no_turn_are_always_sent():
     assert page_at(9)._is_newer(Frame(THREAD, "who is here"))
 
 
+@pytest.mark.django_db
+def test_a_page_can_send_again_although_memory_is_finished_before_the_answer_ends(person):
+    one = turn(thread(person), revision=4)
+    page = PageConsumer()
+    page.revisions, page.footer_revisions = {one.id: 3}, {one.id: 3}
+
+    assert page._is_newer(Frame(one.thread_id, "Remembered", one.id, 5, is_footer=True))
+    ended = [frame.html for frame in frames.answer_finished(one, None, None, has_blocks=True) if page._is_newer(frame)]
+    assert len(ended) == 1
+    assert 'id="send"' in ended[0]
+
+
 @pytest.mark.parametrize(
     "message",
     [

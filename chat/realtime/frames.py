@@ -144,6 +144,9 @@ def answer_finished(
 ) -> tuple[Frame, Frame]:
     """Return a frame with the last reasoning and blocks of a finished answer, and a frame with its footer.
 
+    The first one contains the button that sends or stops: the second is dropped if memory is finished first, and its
+    footer has arrived.
+
     `details` are those of the footer; None if they have to be read. `active` is the turn that runs now, if any.
     `has_blocks`: the answer has any, published before or not. `summary` is that of what was recalled, None if nothing
     was, and `searches` are the model's. `documents` are the attachments whose documents are now on their way into memory.
@@ -157,24 +160,20 @@ def answer_finished(
         "reasoning": mark_safe(reasoning),
         "summary": summary,
         "attachments": attachment_rows(documents, read_progress(documents)),
+        "active": active,
     }
     end = Frame(turn.thread_id, render_to_string("chat/frames/answer_finished.html", last), turn.id, turn.revision)
-    return end, _footer(turn, {"turn": row, "has_button": True, "active": active})
+    return end, _footer(turn, row)
 
 
 def turn_footer(turn_id: uuid.UUID) -> Frame:
-    """Return a frame with the footer of a finished turn, whose memory has changed.
-
-    Without the button that sends or stops: another process sends this frame, and it could arrive after that of a message
-    that was posted meanwhile.
-    """
+    """Return a frame with the footer of a finished turn, whose memory has changed."""
     turn = Turn.objects.select_related("author", "stopped_by", "thread").get(id=turn_id)
-    row = turn_row(turn, read_footer_details(turn.thread, [turn])[turn.id])
-    return _footer(turn, {"turn": row, "has_button": False})
+    return _footer(turn, turn_row(turn, read_footer_details(turn.thread, [turn])[turn.id]))
 
 
-def _footer(turn: Turn, context: dict[str, object]) -> Frame:
-    html = render_to_string("chat/frames/turn_footer.html", context)
+def _footer(turn: Turn, row: TurnRow) -> Frame:
+    html = render_to_string("chat/frames/turn_footer.html", {"turn": row})
     return Frame(turn.thread_id, html, turn.id, turn.revision, is_footer=True)
 
 

@@ -28,8 +28,8 @@
       // The same Stop button is not replaced: a click during the replacement would be lost.
       const turnId = event.detail.fragment.querySelector("[data-stops-turn]")?.dataset.stopsTurn;
       const isSame = turnId && turnId === event.detail.target.querySelector("[data-stops-turn]")?.dataset.stopsTurn;
-      const isOver = turnId && document.querySelector(`#${turnId}-footer .turn__actions`);
-      if (isSame || isOver) event.detail.shouldSwap = false;
+      const ended = `#${turnId}:not(.turn--queued) .answer__streaming:not(.answer__streaming--live)`;
+      if (isSame || (turnId && document.querySelector(ended))) event.detail.shouldSwap = false;
       return;
     }
     const arriving = event.detail.target === turns && event.detail.fragment.querySelector("[data-turn]");

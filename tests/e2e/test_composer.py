@@ -76,6 +76,24 @@ def test_a_message_is_not_sent_before_the_one_before_it(visit, alice, outcome, d
     expect(page.locator(".turn__message-text")).to_have_text([*messages, draft])
 
 
+def test_a_response_that_arrives_after_its_answer_has_ended_leaves_nothing_to_stop(visit, alice):
+    page = visit(alice)
+    begin_thread(page, "First")
+    wait_for_answer(page)
+    held_requests: list[Route] = []
+    page.route("**/say", lambda route: held_requests.append(route))
+    send_message(page, "On a slow line")
+    expect(turn(page)).to_contain_text("Sending…")
+    response = held_requests[0].fetch()
+    assert "send-button--stop" in response.text()
+    expect(turn(page, 1).locator(".answer__blocks")).to_have_text("All right.")
+    expect(page.locator(".send-button--stop")).to_have_count(0)
+    held_requests[0].fulfill(response=response)
+
+    expect(page.locator("#composer.htmx-request")).to_have_count(0)
+    expect(page.locator(".send-button--stop")).to_have_count(0)
+
+
 def test_a_message_being_sent_survives_a_reload(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
