@@ -55,12 +55,11 @@
 
   // Screen readers announce once that the answer is complete and what it is based on, or why it ended early; not each
   // word of it.
-  const announced = new Set();
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const { target } = event.detail;
-    if (!target?.id?.endsWith("-footer") || !event.target.querySelector?.(".turn__actions")) return;
-    if (announced.has(target.id)) return;
-    announced.add(target.id);
+    if (!target.matches(".turn__footer") || !event.target.querySelector?.(".turn__actions")) return;
+    // The footer that was replaced was under a complete answer already.
+    if (target.querySelector(".turn__actions")) return;
     const region = document.getElementById("live-region");
     const turn = document.getElementById(target.id.replace("-footer", ""));
     const name = turn.querySelector(".turn__author")?.textContent ?? "";
