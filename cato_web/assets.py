@@ -122,6 +122,7 @@ BUNDLES = {
         "js/attachment-waiting.js",
         "js/connection.js",
         "js/thread-sync.js",
+        "js/turn-focus.js",
         "js/author-controls.js",
         "js/recall-panel.js",
         "js/cited-first.js",

@@ -1,4 +1,4 @@
-"""What a screen reader announces when the footer of a turn is replaced."""
+"""What a screen reader announces, and where the focus is, when the footer of a turn is replaced."""
 
 from __future__ import annotations
 
@@ -67,3 +67,12 @@ def test_an_answer_that_is_retried_is_announced_again(page, endpoint):
     turn(page, 1).get_by_role("button", name="Retry").click()
 
     expect(announcement(page)).to_have_text("Cato has answered.")
+
+
+@pytest.mark.parametrize("name", ["Copy the answer", "Regenerate"])
+def test_a_control_keeps_the_focus_when_its_footer_is_replaced(page, sockets, name):
+    control = turn(page, 0).get_by_role("button", name=name)
+    control.focus()
+    replace_footer(page, sockets[-1])
+
+    expect(control).to_be_focused()
