@@ -26,8 +26,8 @@ from memory.api import NotFoundError
 
 log = logging.getLogger(__name__)
 
-# Pages reconnect after 1013 (try again later), are loaded again after 4401 and 4409, and do neither after the others. 4429:
-# the person has too many sockets; 1008 (policy violation): too many or invalid frames.
+# Pages reconnect after 1013 (try again later), are loaded again after 4401, 4404 (threads only) and 4409, and do neither
+# after the others. 4429: the person has too many sockets; 1008 (policy violation): too many or invalid frames.
 SIGNED_OUT, NO_ACCESS, TOO_FAR_BEHIND, TOO_MANY, TRY_AGAIN_LATER, POLICY_VIOLATION = 4401, 4404, 4409, 4429, 1013, 1008
 # A page sends a frame when it connects, when it is being read, and when it becomes visible again.
 _MAX_FRAMES, _FRAMES_WINDOW = 300, 60.0  # seconds

@@ -3,7 +3,6 @@
   const list = document.getElementById("threads");
   if (!list) return;
   let socket = null;
-  let wasConnected = false;
   let focused = "";
 
   const send = (message) => socket?.sendImmediately(JSON.stringify(message));
@@ -12,9 +11,8 @@
 
   document.addEventListener("htmx:wsOpen", (event) => {
     socket = event.detail.socketWrapper;
-    // Changes during a lost connection were not received.
-    if (wasConnected) send({ back: true });
-    wasConnected = true;
+    // Changes while the page was loaded slowly, or its connection was lost, were not received.
+    if (performance.now() > 1000) send({ back: true });
   });
 
   // A new message moves the link of this thread to the top of today's, unless it is pinned.

@@ -1,8 +1,9 @@
 // Synchronises the thread when the socket opens: sends the known revisions, and keeps the newer version of a turn.
-// A page that lacks too many turns is loaded again.
+// A page that lacks too many turns, or its thread, is loaded again.
 (() => {
   const turns = document.getElementById("turns");
   if (!turns) return;
+  const NO_ACCESS = 4404;
   const TOO_FAR_BEHIND = 4409;
   const revision = (turn) => Number(turn.querySelector("[data-revision]")?.dataset.revision ?? 0);
 
@@ -19,7 +20,7 @@
   });
 
   document.addEventListener("htmx:wsClose", (event) => {
-    if (event.detail.event?.code === TOO_FAR_BEHIND) location.reload();
+    if ([NO_ACCESS, TOO_FAR_BEHIND].includes(event.detail.event?.code)) location.reload();
   });
 
   document.addEventListener("htmx:oobBeforeSwap", (event) => {

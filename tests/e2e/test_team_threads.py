@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.conftest import begin_thread, send_message, turn, wait_for_answer
-from tests.groups import make_group, start_thread
+from tests.groups import make_group, remove_from_group, start_thread
 
 
 def link(page: Page, thread: str):
@@ -95,6 +95,34 @@ def test_a_thread_that_is_renamed_elsewhere_has_its_new_name_here(alice, visit):
     expect(link(page, thread)).to_have_text("The key")
     expect(page.locator("#thread-title")).to_have_text("The key")
     expect(page).to_have_title("The key · Cato")
+
+
+def test_a_change_before_the_socket_is_open_is_in_the_list(alice, visit):
+    thread = alice.send_message("Who has the key?")
+    page = visit(alice, "/documents")
+    held: list[Route] = []
+    page.route("**/hx-ws*", lambda route: held.append(route))
+    page.goto("/documents", wait_until="commit")
+    expect(link(page, thread)).to_be_visible()
+    alice.post(f"/t/{thread}/rename", {"title": "The key"})
+    page.wait_for_timeout(1000)
+    for script in held:
+        script.continue_()
+
+    expect(link(page, thread)).to_have_text("The key")
+
+
+def test_a_page_whose_thread_is_lost_says_so_and_keeps_the_draft(cato, administrator, alice, bob, visit):
+    group = make_group(cato, administrator, alice, bob)
+    thread = start_thread(alice, group, "Who has the key?")
+    page = visit(bob, f"/t/{thread}")
+    wait_for_answer(page)
+    page.get_by_label("Message", exact=True).fill("I think")
+    remove_from_group(cato, administrator, group, bob)
+
+    expect(page.get_by_text("Check the link or ask the person who shared it.")).to_be_visible()
+    expect(page.get_by_text("Who has the key?")).to_have_count(0)
+    assert page.evaluate("Object.values(localStorage)").count("I think") == 1
 
 
 def test_a_new_message_moves_the_open_thread_up_unless_it_is_pinned(alice, visit):
