@@ -31,6 +31,8 @@
     const mention = typed();
     for (const option of options()) mention ? matchOption(option, mention.text) : (option.hidden = true);
     const visible = options().filter((option) => !option.hidden);
+    // The list of commands can be open, with its own selection.
+    if (menu.hidden && !visible.length) return;
     for (const group of list.children) group.hidden = !visible.some((option) => group.contains(option));
     menu.hidden = !visible.length || mention.start === closedAt;
     textarea().setAttribute("aria-controls", menu.hidden ? "slash-menu-list" : list.id);

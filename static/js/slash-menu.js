@@ -16,6 +16,8 @@
 
   function render() {
     const visible = isClosed ? [] : matching();
+    // The list of mentions can be open, with its own selection.
+    if (list.hidden && !visible.length) return;
     for (const option of options()) option.hidden = !visible.includes(option);
     list.hidden = !visible.length;
     if (!visible.includes(selected())) selectOption(textarea(), list, visible[0]);

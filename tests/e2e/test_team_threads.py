@@ -285,6 +285,19 @@ def test_a_mention_is_completed_marked_notified_and_listed(cato, administrator, 
     expect(elsewhere.locator("#mentions-link .sidebar__count")).to_have_count(0)
 
 
+def test_the_selected_option_of_each_list_is_named_at_the_box(cato, administrator, alice, bob, visit):
+    thread = start_thread(alice, make_group(cato, administrator, alice, bob), "Who has the key?")
+    box = visit(alice, f"/t/{thread}").get_by_label("Message", exact=True)
+    for start, more in (("@bo", "b"), ("/vq", "u")):
+        box.fill("")
+        box.press_sequentially(start)
+        selected = box.page.locator("[role=option][aria-selected]:visible")
+        expect(selected).to_have_count(1)
+        box.press_sequentially(more)
+        expect(selected).to_have_count(1)
+        expect(box).to_have_attribute("aria-activedescendant", str(selected.get_attribute("id")))
+
+
 def test_who_cannot_read_the_thread_is_named_as_text(cato, administrator, alice, bob, visit):
     page = visit(alice, "/")
     thread = begin_thread(page, "Mine alone")
