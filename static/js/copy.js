@@ -2,9 +2,14 @@
 (() => {
   const textToCopy = (button) => {
     if (button.dataset.copy === "answer") {
-      const selector = ".answer__blocks > .answer__block > :not(.answer__table-controls)";
-      const parts = button.closest(".turn").querySelectorAll(selector);
-      return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
+      const answer = button.closest(".turn").querySelector(".answer__blocks");
+      const headers = answer.querySelectorAll(".code-block__header");
+      const parts = answer.querySelectorAll(":scope > .answer__block > :not(.answer__table-controls)");
+      // The text of an element does not contain what is hidden.
+      for (const header of headers) header.hidden = true;
+      const text = [...parts].map((part) => part.innerText.trim()).join("\n\n");
+      for (const header of headers) header.hidden = false;
+      return text;
     }
     if (button.dataset.copy === "link") return button.href;
     if (button.dataset.copy === "receipt") {

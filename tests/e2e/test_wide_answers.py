@@ -171,6 +171,24 @@ def test_a_wide_table_is_copied_and_expanded(visit, alice, endpoint):
         expect(expand).to_be_hidden()
 
 
+def test_an_answer_is_copied_with_the_text_around_its_code(visit, alice, endpoint):
+    endpoint.script(
+        KEY,
+        answer="1. Build it:\n\n   ```sh\n   make\n   ```\n\n2. Run it.\n\n> Or so:\n>\n> ```sh\n> make run\n> ```\n\n"
+        "```sh\nmake test\n```\n\nThat is all.",
+    )
+    page = visit(alice, permissions=["clipboard-read", "clipboard-write"])
+    begin_thread(page, "How do I build it?")
+    wait_for_answer(page)
+    turn(page).get_by_role("button", name="Copy the answer").click()
+    expect(page.get_by_text("Copied", exact=True)).to_be_visible()
+
+    lines = page.evaluate("navigator.clipboard.readText()").split("\n")
+    copied = [line.strip() for line in lines if line.strip()]
+    assert copied == ["Build it:", "make", "Run it.", "Or so:", "make run", "make test", "That is all."]
+    expect(turn(page).locator(".code-block__header:visible")).to_have_count(3)
+
+
 def test_a_long_table_has_its_controls_once_and_is_copied_whole(visit, alice, endpoint):
     rows = "".join(f"| lid {row} |" + f" {row}.{row}00 mm |" * 11 + "\n" for row in range(1, 121))
     endpoint.script(KEY, answer=WIDE_TABLE + rows)
