@@ -21,8 +21,10 @@
     add(event.dataTransfer.files);
   });
   document.addEventListener("paste", (event) => {
-    const files = event.clipboardData?.files;
-    if (!files?.length) return;
+    const { files, types } = event.clipboardData;
+    // Office programs add a picture of the copied text or cells; a copied file can come with its name as plain text.
+    const hasText = types.includes("text/plain") && types.includes("text/html");
+    if (!files.length || hasText) return;
     event.preventDefault();
     add(files);
   });

@@ -13,12 +13,14 @@ from tests.e2e.test_documents import chip, drop
 from tests.factories import PNG
 from tests.files import pdf
 
-# Pastes an image into the page.
-PASTE = """hex => {
+# Pastes an image into the page, with texts by their type; returns whether the browser pastes, too.
+PASTE = """([hex, texts]) => {
   const bytes = new Uint8Array(hex.match(/../g).map((byte) => parseInt(byte, 16)));
   const clipboardData = new DataTransfer();
   clipboardData.items.add(new File([bytes], "key.png", { type: "image/png" }));
-  document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+  for (const [type, text] of Object.entries(texts)) clipboardData.setData(type, text);
+  const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+  return document.activeElement.dispatchEvent(event);
 }"""
 VALVE = "# Valve\n\nThe valve of the press opens at 4.2 bar.\n"
 
@@ -88,7 +90,7 @@ def test_a_pasted_image_is_shown_to_another_reader(visit, alice, bob):
     page.get_by_label("Visible to").select_option(index=1)
     # Other tests share the team's memory.
     page.get_by_role("switch").uncheck(force=True)
-    page.evaluate(PASTE, PNG.hex())
+    assert not page.evaluate(PASTE, [PNG.hex(), {}])
     expect(page.locator(".chip--attached img")).to_be_visible()
     path = begin_thread(page, "What is this?")
     page_of_bob = visit(bob, path)
@@ -96,6 +98,15 @@ def test_a_pasted_image_is_shown_to_another_reader(visit, alice, bob):
 
     expect(image).to_be_visible()
     assert image.evaluate("image => image.complete && image.naturalWidth > 0")
+
+
+def test_cells_of_a_table_are_pasted_as_text_and_a_copied_file_is_attached(visit, alice):
+    page = visit(alice)
+    assert page.evaluate(PASTE, [PNG.hex(), {"text/plain": "4.2\t3.9", "text/html": "<table><tr><td>4.2"}])
+    expect(page.locator("#chips .chip")).to_have_count(0)
+
+    assert not page.evaluate(PASTE, [PNG.hex(), {"text/plain": "key.png"}])
+    expect(page.locator(".chip--attached img")).to_have_count(1)
 
 
 def test_backspace_in_an_empty_box_removes_the_last_chip_and_announces_it(visit, alice, file, tmp_path):
