@@ -32,9 +32,8 @@
 
   function notifyOfAnswer(id) {
     const title = document.querySelector(".topbar__title").textContent.trim();
-    const { failed, done } = document.getElementById("live-region").dataset;
-    const isFailed = document.getElementById(id).querySelector(".turn__status--failed") !== null;
-    notify(title, isFailed ? failed : done, id);
+    const reason = document.getElementById(id).querySelector(".turn__status-text")?.textContent;
+    notify(title, reason ?? document.getElementById("live-region").dataset.done, id);
   }
 
   function notify(title, body, tag) {

@@ -138,6 +138,24 @@ def test_a_finished_answer_on_a_hidden_page_notifies_with_the_threads_title_only
     assert len(page.evaluate("shown")) == 1
 
 
+def test_the_notification_of_a_failed_answer_says_why_it_failed(alice, visit, endpoint):
+    page = visit(alice, "/settings")
+    with_notifications(page, "granted")
+    page.get_by_role("button", name="Switch on").click()
+    expect(page.get_by_text("Notifications on.")).to_be_visible()
+    page.goto("/")
+    begin_thread(page, "When is the greenhouse painted?")
+    wait_for_answer(page)
+    endpoint.script(KEY, mode="error-500")
+    page.evaluate(LEAVE)
+    send_message(page, "And the shed?")
+
+    reason = turn(page, 1).locator(".turn__status--failed .turn__status-text")
+    expect(reason).to_be_visible()
+    (notification,) = wait_for(lambda: page.evaluate("shown"), "the notification")
+    assert notification["body"] == reason.text_content()
+
+
 def test_without_notifications_only_the_page_title_is_marked(alice, visit):
     page = visit(alice, "/")
     with_notifications(page, "granted")
