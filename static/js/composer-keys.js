@@ -17,7 +17,7 @@
 
   form.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowUp" || event.target !== textarea() || textarea().value || event.isComposing) return;
-    const edit = [...document.querySelectorAll("[data-edit]")].pop();
+    const edit = [...document.querySelectorAll("[data-edit]:not([hidden])")].pop();
     if (!edit) return;
     event.preventDefault();
     edit.click();

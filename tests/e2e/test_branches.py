@@ -5,6 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import KEY, begin_thread, send_message, turn, wait_for_answer
+from tests.groups import make_group, start_thread
 
 
 def test_an_edited_message_gets_a_new_answer_and_the_first_version_stays_available(visit, alice, cato, endpoint):
@@ -45,6 +46,22 @@ def test_arrow_up_edits_the_last_message(visit, alice):
 
     page.get_by_label("Message", exact=True).press("ArrowUp")
     expect(page.locator("#edited")).to_have_value("Where is the key?")
+
+
+def test_arrow_up_edits_no_message_of_somebody_else(cato, administrator, alice, bob, visit):
+    thread = start_thread(alice, make_group(cato, administrator, alice, bob), "Who has the key?")
+    page = visit(bob, f"/t/{thread}")
+    wait_for_answer(page)
+    edits: list[str] = []
+    page.on("request", lambda request: "edit" in request.url and edits.append(request.url))
+    page.get_by_label("Message", exact=True).press("ArrowUp")
+    send_message(page, "And the spare one?")
+    expect(page.locator("article.turn")).to_have_count(2)
+    wait_for_answer(page)
+
+    page.get_by_label("Message", exact=True).press("ArrowUp")
+    expect(page.locator("#edited")).to_have_value("And the spare one?")
+    assert len(edits) == 1
 
 
 def test_a_click_beside_a_form_loses_nothing_that_was_typed(visit, alice):
