@@ -12,6 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 from django.db import transaction
+from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -22,6 +23,7 @@ from chat.models import ImportJob
 from memory.administration import operations, retention, reveals
 from memory.api import add_note, log_recall
 from memory.documents.deletion import forget_documents
+from memory.index import generations
 from memory.models import Document, DocumentVersion, EmbeddingJob, Exchange, Job, Operation, RetentionRule, Reveal
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
@@ -69,6 +71,15 @@ def ids_in(text: str, *rows: Exchange) -> set[uuid.UUID]:
 
 def texts_of(action: str) -> list[str]:
     return list(AuditEntry.objects.filter(action=action).order_by("pk").values_list("target", flat=True))
+
+
+def confirmed(page: Client, address: str, form: dict[str, object]) -> HttpResponse:
+    """Ask for the action, and send what the question asks to confirm."""
+    question = page.post(address, form).content.decode().partition('id="dialog-content"')[2].partition("</form>")[0]
+    fields: dict[str, list[str]] = {}
+    for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', question):
+        fields.setdefault(name, []).append(html.unescape(value))
+    return page.post(address, fields)
 
 
 def receipt_of(answer, page: Client) -> str:
@@ -277,7 +288,7 @@ def test_selected_exchanges_are_forgotten_after_confirmation_with_a_receipt(memo
     assert "Forget 3 exchanges?" in page.post(reverse("admin_forget"), form).content.decode()
     assert Exchange.objects.filter(forgotten_at=None).count() == 4
 
-    receipt = receipt_of(page.post(reverse("admin_forget"), form | {"confirmed": "yes"}), page)
+    receipt = receipt_of(confirmed(page, reverse("admin_forget"), form), page)
     assert Exchange.objects.get(forgotten_at=None) == stays
     assert "Exchanges" in receipt
     assert "3 under way" in receipt
@@ -296,18 +307,61 @@ def test_all_filtered_exchanges_are_forgotten_but_none_stored_since(memory, page
     form = {"filters": "source=import", "all": "yes"}
     assert "Forget 5 exchanges?" in page.post(reverse("admin_forget"), form).content.decode()
 
-    answer = page.post(reverse("admin_forget"), form | {"confirmed": "yes"})
+    answer = confirmed(page, reverse("admin_forget"), form)
     late = exchange(bob, "Came since", source="import")
     receipt_of(answer, page)
     assert set(Exchange.objects.filter(forgotten_at=None)) == {other, late}
     assert Exchange.objects.exclude(forgotten_at=None).count() == len(old)
 
 
+def test_what_no_longer_matches_or_matches_since_changes_nothing_in_what_was_confirmed(memory, page, bob):
+    waiting = exchange(bob, "Note")
+    embedded = exchange(bob, "Another note")
+    active = generations.active_generation()
+    EmbeddingJob.objects.filter(exchange=embedded, generation=active).update(state=Job.State.DONE)
+    answer = confirmed(page, reverse("admin_forget"), {"filters": "state=waiting", "all": "yes"})
+    EmbeddingJob.objects.filter(exchange=waiting).update(state=Job.State.DONE)
+    EmbeddingJob.objects.filter(exchange=embedded).update(state=Job.State.PENDING)
+    receipt_of(answer, page)
+    assert Exchange.objects.get(forgotten_at=None) == embedded
+
+
+def test_a_question_is_asked_again_if_more_matches_than_it_said(memory, page, bob):
+    exchange(bob, "Note")
+    later = exchange(bob, "Another note")
+    EmbeddingJob.objects.filter(exchange=later).update(state=Job.State.DONE)
+    form = {"filters": "state=waiting", "all": "yes"}
+    assert "Forget this exchange?" in page.post(reverse("admin_forget"), form).content.decode()
+    EmbeddingJob.objects.filter(exchange=later).update(state=Job.State.PENDING)
+    assert "Forget 2 exchanges?" in page.post(reverse("admin_forget"), form | {"confirmed": "1"}).content.decode()
+    assert not Operation.objects.exists()
+
+
+def test_what_is_stored_after_the_question_is_not_forgotten(memory, page, bob):
+    asked = exchange(bob, "Note")
+    question = page.post(reverse("admin_forget"), {"filters": "", "all": "yes"}).content.decode()
+    at = re.search(r'name="asked_at" value="([^"]+)"', question)[1]
+    late = exchange(bob, "Came since")
+    receipt_of(page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "1", "asked_at": at}), page)
+    assert Exchange.objects.get(forgotten_at=None) == late
+    asked.refresh_from_db()
+    assert asked.forgotten_at
+
+
+def test_more_than_the_limit_is_not_deleted_at_once(memory, page, bob, monkeypatch):
+    monkeypatch.setattr(operations, "_MAX_DELETED", 1)
+    for number in range(2):
+        exchange(bob, f"Note {number}")
+    answer = confirmed(page, reverse("admin_forget"), {"filters": "", "all": "yes"})
+    assert answer.url == reverse("admin_exchanges")
+    assert "At most 1 at once." in page.get(answer.url).content.decode()
+    assert not Operation.objects.exists()
+
+
 def test_the_confirmed_filter_decides_what_is_forgotten(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
     team = exchange(bob, "The kayak is red", space=access.team_space())
-    form = {"filters": "q=kayak", "all": "yes", "confirmed": "yes"}
-    answer = page.post(reverse("admin_forget"), form)
+    answer = confirmed(page, reverse("admin_forget"), {"filters": "q=kayak", "all": "yes"})
     reveals.reveal(hidden.space, by=ada.pk, reason="Asked for after that")
     receipt_of(answer, page)
     hidden.refresh_from_db()
@@ -320,7 +374,7 @@ def test_an_empty_selection_or_an_invalid_filter_forgets_nothing(memory, page, b
     exchange(bob, "Stays")
     unclear = {"filters": "person=nobody", "all": "yes"}
     for form in ({}, {"exchange": ["no id"]}, {"filters": "source=import", "all": "yes"}, unclear):
-        assert page.post(reverse("admin_forget"), form | {"confirmed": "yes"}).url == reverse("admin_exchanges")
+        assert page.post(reverse("admin_forget"), form | {"confirmed": "9"}).url == reverse("admin_exchanges")
     assert not Operation.objects.exists()
 
 
@@ -328,7 +382,7 @@ def test_an_operation_resumes_where_a_dead_worker_stopped(memory, page, bob, mon
     for n in range(5):
         exchange(bob, f"Note {n}")
     monkeypatch.setattr(operations, "_BATCH_SIZE", 2)
-    page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
+    confirmed(page, reverse("admin_forget"), {"all": "yes", "filters": ""})
     (row,) = Operation.objects.all()
 
     real, calls = operations.forgetting.forget, []
@@ -354,7 +408,7 @@ def test_an_operation_resumes_where_a_dead_worker_stopped(memory, page, bob, mon
 
 def test_an_operation_names_who_started_it(memory, page, bob):
     exchange(bob, "A note")
-    started = page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""}).url
+    started = confirmed(page, reverse("admin_forget"), {"all": "yes", "filters": ""}).url
     (row,) = Operation.objects.all()
 
     for url in (started, reverse("admin_operations")):
@@ -365,7 +419,7 @@ def test_a_cancelled_operation_stops(memory, page, bob, monkeypatch):
     for n in range(5):
         exchange(bob, f"Note {n}")
     monkeypatch.setattr(operations, "_BATCH_SIZE", 2)
-    page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
+    confirmed(page, reverse("admin_forget"), {"all": "yes", "filters": ""})
     (row,) = Operation.objects.all()
     real = operations.forgetting.forget
 
@@ -381,7 +435,7 @@ def test_a_cancelled_operation_stops(memory, page, bob, monkeypatch):
 
 def test_a_failed_operation_reports_the_error_and_can_be_retried(memory, page, bob, monkeypatch):
     exchange(bob, "Note")
-    page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
+    confirmed(page, reverse("admin_forget"), {"all": "yes", "filters": ""})
     (row,) = Operation.objects.all()
     real = operations.forgetting.forget
 
@@ -427,7 +481,7 @@ def test_documents_of_others_are_listed_without_names_and_deleted_with_a_receipt
 
     form = {"document": [str(hidden.pk)], "filters": ""}
     assert "Delete this document?" in page.post(reverse("admin_forget_documents"), form).content.decode()
-    receipt = receipt_of(page.post(reverse("admin_forget_documents"), form | {"confirmed": "yes"}), page)
+    receipt = receipt_of(confirmed(page, reverse("admin_forget_documents"), form), page)
     assert "under way" in receipt
     assert list(Document.objects.filter(forgotten_at=None)) == [team]
     memory.cleanup_documents()

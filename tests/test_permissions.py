@@ -197,7 +197,7 @@ def export_thread(case: Case) -> bool:
 @check("Forget the exchange")
 def forget(case: Case) -> bool:
     case.post("forget_exchange", case.exchange.id)
-    case.post("admin_forget", exchange=str(case.exchange.id), filters="", confirmed="yes")
+    case.post("admin_forget", exchange=str(case.exchange.id), filters="", confirmed="1")
     operations.run_operations()
     case.exchange.refresh_from_db()
     return case.exchange.forgotten_at is not None

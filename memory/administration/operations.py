@@ -14,13 +14,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import jobs, maintenance, signals
-from memory.administration import filters, retention
+from memory.administration import retention
 from memory.documents.deletion import cleanup_documents, forget_documents
 from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.exchanges import forgetting
 from memory.index import purge, reconcile, store
 from memory.jobs import Lease, LeaseLostError
 from memory.models import Chunk, Document, ErasureJob, Exchange, Job, Operation
+from memory.utils.batching import batched
 from memory.utils.formatting import format_number
 
 M = TypeVar("M", bound=Model)
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 
 Kind = Operation.Kind
 _BATCH_SIZE = 200
+# The ids are in the row of the operation.
+_MAX_DELETED = 100_000
 _WRITE_INTERVAL = 0.5  # seconds
 # Kinds that run one at a time: a second run is useless, or the two would undo each other's work.
 _EXCLUSIVE_KINDS = (Kind.BACKFILL, Kind.RECONCILE, Kind.ERASE, Kind.RETENTION)
@@ -79,6 +82,18 @@ def create_operation(
     jobs.wake_worker_on_commit("run_operations")
     transaction.on_commit(lambda: signals.operation_created.send(sender=None, operation=operation))
     return operation
+
+
+def create_deletion(kind: Kind, rows: QuerySet[M], *, by: uuid.UUID) -> Operation:
+    """Create an operation that forgets exactly these exchanges or documents, as they match the filters of a list now.
+
+    Raises InvalidInputError if there are too many.
+    """
+    ids = [str(id) for id in rows.values_list("pk", flat=True)[: _MAX_DELETED + 1]]
+    if len(ids) > _MAX_DELETED:
+        sentence = _("At most %(most)s at once. Narrow the list, for example by dates.")
+        raise InvalidInputError(sentence % {"most": format_number(_MAX_DELETED)})
+    return create_operation(kind, by=by, parameters={"ids": ids}, total=len(ids))
 
 
 def get_operation(operation_id: uuid.UUID) -> Operation:
@@ -177,16 +192,9 @@ def _release_for_retry(operation: Operation, reason: str) -> None:
 
 
 def _forget(operation: Operation, progress: Progress) -> None:
-    parameters = operation.parameters
-    selection = filters.exchanges(parameters.get("filters"), visible_spaces=_visible_spaces(parameters))
-    rows = _limit_to_request(selection.actionable_rows, operation)
-    _forget_all(rows, operation, progress)
-
-
-def _limit_to_request(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
-    """Return those of `rows` that were selected when the operation was created; later rows are excluded."""
-    rows = rows.filter(created_at__lte=operation.created_at)
-    return rows.filter(pk__in=operation.parameters["ids"]) if "ids" in operation.parameters else rows
+    for ids in batched(operation.parameters["ids"], _BATCH_SIZE):
+        _forget_all(Exchange.objects.filter(pk__in=ids, forgotten_at=None), operation, progress)
+    progress.update(parameters={})
 
 
 def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progress) -> None:
@@ -198,10 +206,9 @@ def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progre
 
 
 def _forget_documents(operation: Operation, progress: Progress) -> None:
-    parameters = operation.parameters
-    selection = filters.documents(parameters.get("filters"), visible_spaces=_visible_spaces(parameters))
-    rows = _limit_to_request(selection.actionable_rows, operation)
-    _delete_all(rows, operation, progress)
+    for ids in batched(operation.parameters["ids"], _BATCH_SIZE):
+        _delete_all(Document.objects.filter(pk__in=ids, forgotten_at=None), operation, progress)
+    progress.update(parameters={"deleted": operation.parameters.get("deleted", [])})
 
 
 def _delete_all(rows: QuerySet[Document], operation: Operation, progress: Progress) -> None:
@@ -244,11 +251,6 @@ def _erase(operation: Operation, progress: Progress) -> None:
     store.request_file_cleanup()
     if pending := ErasureJob.objects.filter(state=Job.State.PENDING).count():
         raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": format_number(pending)})
-
-
-def _visible_spaces(parameters: Mapping[str, Any]) -> frozenset[uuid.UUID]:
-    """Return the spaces in which text was searched when the operation was created."""
-    return frozenset(uuid.UUID(space) for space in parameters.get("shown", []))
 
 
 _WORK: dict[Kind, Callable[[Operation, Progress], None]] = {

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from memory.administration import filters, operations
 from memory.documents.queries import document_statuses
+from memory.errors import InvalidInputError
 from memory.models import Document, Operation
 from memory.spaces import access
 from memory.utils.formatting import format_number
@@ -75,17 +76,18 @@ def forget(request: PageRequest) -> HttpResponse:
     """Ask for confirmation with the number of documents, then start the operation."""
     selection = parse_bulk_selection(request, "document")
     visible_spaces = access.admin_visible_space_ids(request.user.pk)
-    rows = filters.documents(selection.filters, visible_spaces=visible_spaces).actionable_rows
-    count = (rows if selection.is_all else rows.filter(pk__in=selection.ids)).count()
+    rows = selection.limit(filters.documents(selection.filters, visible_spaces=visible_spaces).actionable_rows)
+    count = rows.count()
     if not count:
         messages.error(request, _("Tick the documents that are to be deleted first."))
         return redirect("admin_documents")
-    if request.POST.get("confirmed") != "yes":
+    if not selection.is_confirmed(count):
         return render(request, "memory/confirm.html", _question(selection, count))
-    parameters = selection.parameters(visible_spaces)
-    operation = operations.create_operation(
-        Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, parameters=parameters, total=count
-    )
+    try:
+        operation = operations.create_deletion(Operation.Kind.FORGET_DOCUMENTS, rows, by=request.user.pk)
+    except InvalidInputError as error:
+        messages.error(request, str(error))
+        return redirect("admin_documents")
     return redirect("admin_operation", operation.pk)
 
 
@@ -118,7 +120,7 @@ def _question(selection: BulkSelection, count: int) -> dict[str, object]:
     question = ngettext("Delete this document?", "Delete %(count)s documents?", count)
     return {
         "section": "admin",
-        "fields": selection.form_fields("document"),
+        "fields": selection.form_fields("document", count),
         "question": question % {"count": format_number(count)},
         "consequence": ngettext(
             "It goes with all versions, passages and originals. Nobody can recall or find it from now on.",

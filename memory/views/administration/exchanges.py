@@ -21,6 +21,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from memory import signals
 from memory.administration import filters, operations
+from memory.errors import InvalidInputError
 from memory.index import generations
 from memory.models import Chunk, Document, EmbeddingJob, Exchange, Job, Operation
 from memory.spaces import access
@@ -102,15 +103,18 @@ def forget(request: PageRequest) -> HttpResponse:
     """Ask for confirmation with the number of exchanges, then start the operation."""
     selection = parse_bulk_selection(request, "exchange")
     visible_spaces = access.admin_visible_space_ids(request.user.pk)
-    count = _selected(selection, visible_spaces).count()
+    rows = _selected(selection, visible_spaces)
+    count = rows.count()
     if not count:
         messages.error(request, _("Tick the exchanges that are to be forgotten first."))
         return redirect("admin_exchanges")
-    if request.POST.get("confirmed") != "yes":
+    if not selection.is_confirmed(count):
         return render(request, "memory/confirm.html", _question(selection, count))
-    operation = operations.create_operation(
-        Operation.Kind.FORGET, by=request.user.pk, parameters=selection.parameters(visible_spaces), total=count
-    )
+    try:
+        operation = operations.create_deletion(Operation.Kind.FORGET, rows, by=request.user.pk)
+    except InvalidInputError as error:
+        messages.error(request, str(error))
+        return redirect("admin_exchanges")
     return redirect("admin_operation", operation.pk)
 
 
@@ -134,7 +138,7 @@ def export(request: PageRequest) -> HttpResponseBase:
 
 def _selected(selection: BulkSelection, visible_spaces: access.SpaceIds) -> QuerySet[Exchange]:
     rows: QuerySet[Exchange] = filters.exchanges(selection.filters, visible_spaces=visible_spaces).actionable_rows
-    return rows if selection.is_all else rows.filter(pk__in=selection.ids)
+    return selection.limit(rows)
 
 
 def _exported_lines(rows: QuerySet[Exchange], visible_spaces: access.SpaceIds) -> Iterator[bytes]:
@@ -211,7 +215,7 @@ def _question(selection: BulkSelection, count: int) -> dict[str, object]:
     act = npgettext("of a list", "Forget it", "Forget %(count)s", count)
     return {
         "section": "admin",
-        "fields": selection.form_fields("exchange"),
+        "fields": selection.form_fields("exchange", count),
         "question": question % {"count": format_number(count)},
         "consequence": consequence,
         "act": act % {"count": format_number(count)},

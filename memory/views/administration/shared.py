@@ -5,9 +5,13 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
+from django.db.models import Model, QuerySet
 from django.http import QueryDict
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -16,6 +20,8 @@ from memory.models import Exchange, Space
 from memory.text import parse_uuid
 from memory.utils.formatting import format_number
 from memory.views.http import PageRequest
+
+M = TypeVar("M", bound=Model)
 
 _MAX_IDS = 1000
 
@@ -32,29 +38,48 @@ class RevealRow:
 
 @dataclass(frozen=True, slots=True)
 class BulkSelection:
-    """The selection in a list: the ticked ids, or everything that matches the filters."""
+    """The selection in a list: the ticked ids, or everything that matches the filters.
+
+    `confirmed` is how many rows the person agreed to, None before the question; later rows than `asked_at` are excluded.
+    """
 
     filters: QueryDict
     ids: list[uuid.UUID]
     is_all: bool
+    confirmed: int | None
+    asked_at: datetime
 
-    def parameters(self, visible_spaces: frozenset[uuid.UUID]) -> dict[str, object]:
-        """Return the parameters of an operation; the text filter applies to the spaces in `visible_spaces` only."""
-        filters = {name: value for name, value in self.filters.items() if value}
-        parameters: dict[str, object] = {"filters": filters, "shown": sorted(map(str, visible_spaces))}
-        return parameters if self.is_all else parameters | {"ids": [str(id) for id in self.ids]}
+    def limit(self, rows: QuerySet[M]) -> QuerySet[M]:
+        """Return those of the filtered rows that are selected."""
+        rows = rows.filter(created_at__lte=self.asked_at)
+        return rows if self.is_all else rows.filter(pk__in=self.ids)
 
-    def form_fields(self, name: str) -> list[tuple[str, str]]:
-        """Return the hidden fields that send the selection again; `name` is the field of the ids."""
+    def is_confirmed(self, count: int) -> bool:
+        """Return whether the person agreed to so many rows; more can match the filters meanwhile."""
+        return self.confirmed is not None and count <= self.confirmed
+
+    def form_fields(self, name: str, count: int) -> list[tuple[str, str]]:
+        """Return the hidden fields that send the selection of `count` rows again; `name` is the field of the ids."""
         selected = [("all", "yes")] if self.is_all else [(name, str(id)) for id in self.ids]
-        return [("filters", self.filters.urlencode()), *selected, ("confirmed", "yes")]
+        asked = [("confirmed", str(count)), ("asked_at", self.asked_at.isoformat())]
+        return [("filters", self.filters.urlencode()), *selected, *asked]
 
 
 def parse_bulk_selection(request: PageRequest, name: str) -> BulkSelection:
     """Return the selection of the form whose check boxes are called `name`; invalid ids are ignored."""
     parsed = [parse_uuid(text) for text in request.POST.getlist(name)[:_MAX_IDS]]
-    ids = [id for id in parsed if id is not None]
-    return BulkSelection(QueryDict(request.POST.get("filters", "")), ids, request.POST.get("all") == "yes")
+    now, confirmed = timezone.now(), request.POST.get("confirmed", "")
+    try:
+        asked_at = parse_datetime(request.POST.get("asked_at", ""))
+    except ValueError:
+        asked_at = None
+    return BulkSelection(
+        filters=QueryDict(request.POST.get("filters", "")),
+        ids=[id for id in parsed if id is not None],
+        is_all=request.POST.get("all") == "yes",
+        confirmed=int(confirmed) if confirmed.isdecimal() else None,
+        asked_at=asked_at if asked_at is not None and timezone.is_aware(asked_at) else now,
+    )
 
 
 def active_reveal_rows(request: PageRequest) -> list[RevealRow]:
