@@ -10,10 +10,10 @@ from chat import access, services
 from chat.answers.persistence import store_exchange
 from chat.answers.recall import recall_for_turn
 from chat.errors import ConflictError, PermissionDeniedError
-from chat.models import Turn
+from chat.models import Thread, Turn
 from chat.rows.turns import turn_rows
 from memory.spaces import access as spaces
-from tests.factories import PersonFactory, answer_job, thread, turn
+from tests.factories import PersonFactory, answer_job, image_of, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -52,6 +52,21 @@ def test_a_fork_contains_all_turns_up_to_its_origin_and_the_original_stays(origi
     assert texts_of(original[0].thread) == before
     assert fork.title == "Keys"
     assert [t.created_at for t in fork.turns.active_branch()] == [t.created_at for t in original[:2]]
+
+
+def test_a_long_branch_is_copied_with_few_statements(person, django_assert_max_num_queries):
+    last = turn(thread(person))
+    for _number in range(40):
+        last = turn(last.thread, parent=last)
+    image = image_of(person)
+    last.attachments.add(image)
+    with django_assert_max_num_queries(20):
+        fork = services.fork_thread(last, person_id=person.id)
+
+    copies = list(fork.turns.active_branch())
+    assert len(copies) == 41
+    assert fork.turns.get(pk=Thread.objects.get(pk=fork.pk).head_id).created_at == last.created_at
+    assert [list(copy.attachments.all()) for copy in copies] == [[]] * 40 + [[image]]
 
 
 def test_a_fork_says_which_tools_of_a_client_were_called(original, person):

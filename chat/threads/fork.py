@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 
 from django.db import transaction
 from django.utils import timezone
@@ -11,6 +12,7 @@ from chat.models import Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_thread_changed
 from memory import api as memory
 
+_BATCH_SIZE = 500
 _COPIED_FIELDS = (
     "author_id",
     "message",
@@ -51,13 +53,20 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID, is_included: bool = True) -
         last_message_at=timezone.now(),
     )
     session = ThreadSession.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())
-    parent = None
     branch = _branch(turn)
-    for position, original in enumerate(branch if is_included else branch[:-1]):
+    _copy_turns(branch if is_included else branch[:-1], session)
+    notify_thread_changed(forked.id)
+    return forked
+
+
+def _copy_turns(originals: Sequence[Turn], session: ThreadSession) -> None:
+    """Copy the turns, in their order, into the thread of the session, in few statements, as others wait for them."""
+    copies: list[Turn] = []
+    for position, original in enumerate(originals):
         copy = Turn(
-            thread=forked,
+            thread_id=session.thread_id,
             session=session,
-            parent=parent,
+            parent=copies[-1] if copies else None,
             position=position,
             client_key=uuid.uuid4(),
             copied_exchange_id=original.exchange_id or original.copied_exchange_id,
@@ -66,14 +75,17 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID, is_included: bool = True) -
         )
         if copy.is_running or copy.state == Turn.State.QUEUED:
             copy.state = Turn.State.INTERRUPTED
-        copy.save()
-        copy.attachments.set(original.attachments.all())
+        copies.append(copy)
+    Turn.objects.bulk_create(copies)
+    for copy, original in zip(copies, originals, strict=True):
         # `auto_now_add` sets it on saving; a copy keeps the original's date.
-        Turn.objects.filter(id=copy.id).update(created_at=original.created_at)
-        parent = copy
-    Thread.objects.filter(id=forked.id).update(head=parent)
-    notify_thread_changed(forked.id)
-    return forked
+        copy.created_at = original.created_at
+    Turn.objects.bulk_update(copies, ["created_at"], batch_size=_BATCH_SIZE)
+    link = Turn.attachments.through
+    copy_ids = {original.id: copy.id for original, copy in zip(originals, copies, strict=True)}
+    attached = link.objects.filter(turn_id__in=list(copy_ids)).order_by("id").values_list("turn_id", "attachment_id")
+    link.objects.bulk_create(link(turn_id=copy_ids[turn_id], attachment_id=id) for turn_id, id in attached)
+    Thread.objects.filter(id=session.thread_id).update(head=copies[-1] if copies else None)
 
 
 def _branch(turn: Turn) -> list[Turn]:
