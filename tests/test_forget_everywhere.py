@@ -141,6 +141,20 @@ def test_answers_are_forgotten_with_it_only_on_request_and_only_those_the_person
     assert texts == {first.id: "", own.id: "", friends.id: "And?", elsewhere.id: "What?"}
 
 
+def test_answers_that_recalled_a_statement_from_it_have_used_it(secret, person):
+    answer = remembered(turn(thread(person), "How much is it?", "31 euros [1]."))
+    based = statement(Exchange.objects.get(pk=secret.exchange_id), text="Xi'an is cheaper.")
+    RecallLogEntry.objects.create(
+        turn_id=answer.id, exchange_id=based.pk, rank=1, score=1.0, strategy="hybrid", reason="Similar"
+    )
+    scope = services.find_scope(person.id, secret.exchange_id, is_administrator=False)
+    assert (scope.citations, list(scope.answer_ids)) == (1, [answer.exchange_id])
+
+    services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=True)
+    answer.refresh_from_db()
+    assert answer.answer == ""
+
+
 def test_an_answer_is_no_longer_based_on_what_was_forgotten(memory, secret, person, client):
     client.force_login(person)
     kept = remembered(turn(thread(person), "The other offer?", "38 euros."))

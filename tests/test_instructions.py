@@ -51,6 +51,17 @@ def texts(in_thread):
     return [row.text for row in read_applicable(Thread.objects.select_related("space").get(id=in_thread.id))]
 
 
+def test_a_message_is_tried_again_after_its_instruction_was_kept_for_a_group(person):
+    crew = group("Crew", person)
+    _prepared, one = say(thread(person, space=crew))
+    editing.keep(Instruction.objects.get(), space=crew)
+
+    assert not editing.suggest(one, DetectedInstruction(METRIC, True))
+    assert Instruction.objects.get().space == crew
+    with pytest.raises(ConflictError, match="kept or dismissed already"):
+        editing.keep(Instruction.objects.get(), space=access.personal_space(person.id))
+
+
 def test_a_recognised_instruction_applies_from_the_next_answer_on(person):
     talk = thread(person)
     first, one = say(talk)

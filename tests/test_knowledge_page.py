@@ -264,6 +264,17 @@ def test_its_first_author_forgets_a_statement_with_or_without_the_own_sources(me
     assert forgotten == {one.pk, own.pk} if with_sources else {one.pk}
 
 
+def test_sources_of_others_in_an_own_thread_stay_when_a_statement_is_forgotten(memory, person):
+    shared = thread(person, space=access.team_space())
+    own = said(person, "From now on 28 retries.", space=shared.space, thread_id=shared.pk)
+    others = said(PersonFactory(), "28 retries a day.", space=shared.space, thread_id=shared.pk)
+    one = statement(own, others)
+
+    decide(signed_in(person), one, "forget", sources="yes")
+
+    assert set(Exchange.objects.filter(forgotten_at=None)) == {others}
+
+
 def test_a_failure_between_a_statement_and_its_sources_leaves_both(memory, person, monkeypatch):
     one = statement(own := said(person, "From now on 28 retries."))
     allowed = chat_access.exchange_to_forget

@@ -35,6 +35,7 @@ from tests.factories import (
     PersonFactory,
     ago,
     answer_job,
+    api_client,
     document,
     exchange,
     group,
@@ -300,6 +301,10 @@ def test_an_archived_project_takes_nothing_new_and_keeps_what_it_has(ada, memory
         print("refused:", name)
         with pytest.raises(InvalidInputError, match="Buoys is archived"):
             add()
+    api = api_client(ada)
+    for sent in ({"text": "A note"}, {"user_message": "A question", "assistant_message": "An answer"}):
+        answer = api.post("/api/exchanges", sent | {"space": "Buoys"}, content_type="application/json")
+        assert answer.status_code == 422
     assert memory.search("mooring line", spaces=spaces.readable_space_ids(ada.id)).results
     assert "The project is archived" in page(ada, "thread", inside.id).content.decode()
 

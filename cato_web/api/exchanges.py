@@ -85,6 +85,7 @@ def _add_one(request: ApiRequest, new: schemas.NewExchange) -> list[Exchange]:
         raise InvalidInputError(_("Send either a user_message with its assistant_message, or a text."))
     if new.text is not None:
         return memory.add_note(new.text, **fields)
+    memory.ensure_open(fields["space"])
     assert new.user_message is not None  # noqa: S101  (checked above)
     exchange = memory.NewExchange(user_message=new.user_message, assistant_message=new.assistant_message, **fields)
     return [memory.remember(exchange)]

@@ -114,6 +114,7 @@ class MemorySearches:
             self._stream.job.thread_id,
             self._author_id,
             endpoint_name=self._endpoint_name,
+            digest_scope=self._stream.job.turn.digest_scope,
             exclude=self.prepared.history_ids,
             passages={passage.number: passage.exchange_id for passage in self.prepared.recalled},
         )
@@ -210,6 +211,6 @@ def _still_findable(hits: Sequence[Hit], turn: Turn) -> list[Hit]:
     """
     if not hits:
         return []
-    readable = in_spaces(Exchange.objects.findable(), sendable_spaces(turn.thread, policy_of(turn)))
+    readable = in_spaces(Exchange.objects.findable(), sendable_spaces(turn.thread, policy_of(turn), turn.digest_scope))
     ids = set(readable.filter(id__in=[hit.exchange.id for hit in hits]).values_list("id", flat=True))
     return [hit for hit in hits if hit.exchange.id in ids]

@@ -14,6 +14,7 @@ from chat.llm.endpoint import policy_columns, policy_of
 from chat.llm.tool_calls import ToolCall
 from chat.models import Thread
 from chat.search.arguments import Arguments, SearchFilterArguments, describe_error, resolve_filters
+from chat.turns.digest_scope import DigestScope
 from memory import api as memory
 from memory.api import (
     DataPolicy,
@@ -84,17 +85,18 @@ def read_scope(
     person_id: uuid.UUID,
     *,
     endpoint_name: str,
+    digest_scope: dict[str, Any] | None,
     exclude: frozenset[uuid.UUID],
     passages: Mapping[int, uuid.UUID],
 ) -> ToolScope:
     """Return the scope of this thread as it is now: it, or the policy of the endpoint, can have changed since the start.
 
-    `exclude` are the exchanges that are in the prompt as the thread's history.
+    `digest_scope` is that of the turn; `exclude` are the exchanges that are in the prompt as the thread's history.
     """
     rows: Any = Thread.objects.select_related("space").annotate(**policy_columns(endpoint_name))
     thread = rows.get(id=thread_id)
     return ToolScope(
-        spaces=sendable_spaces(thread, policy_of(thread)),
+        spaces=sendable_spaces(thread, policy_of(thread), digest_scope),
         person_id=person_id,
         thread_space=thread.space_id,
         filters=RecallFilter.from_json(thread.recall_filter).filter(),
@@ -103,9 +105,14 @@ def read_scope(
     )
 
 
-def sendable_spaces(thread: Thread, policy: DataPolicy) -> SpaceIds:
-    """Return the spaces that all readers of the thread may read and an endpoint with this policy may receive."""
+def sendable_spaces(thread: Thread, policy: DataPolicy, digest_scope: dict[str, Any] | None) -> SpaceIds:
+    """Return the spaces that all readers of the thread may read and an endpoint with this policy may receive.
+
+    With the scope of a digest, only those of which it tells.
+    """
     audience = memory.audience_space_ids(thread.space)
+    if digest_scope is not None:
+        audience = DigestScope.from_json(digest_scope).limit(audience)
     return permitted_spaces(policy, audience, personal=personal_among([thread.space]))
 
 
@@ -160,13 +167,15 @@ def _read_more(arguments: ReadMoreArguments, scope: ToolScope) -> ToolFindings:
     if exchange_id is None:
         return ToolFindings(error=f"There is no passage {arguments.passage}.")
     try:
-        return ToolFindings(tuple(memory.surroundings(exchange_id, spaces=scope.spaces)))
+        near = memory.surroundings(exchange_id, spaces=scope.spaces, person_id=scope.person_id, filters=scope.filters)
     except memory.NotFoundError:
         return ToolFindings(error="This passage is no longer available.")
+    return ToolFindings(tuple(near))
 
 
 def _list_documents(arguments: ListDocumentsArguments, scope: ToolScope) -> ToolFindings:
-    documents = memory.active_documents(scope.spaces).filter(name__icontains=arguments.name).order_by("-created_at")
+    readable = memory.active_documents(scope.spaces, filters=scope.filters)
+    documents = readable.filter(name__icontains=arguments.name).order_by("-created_at")
     lines = [
         f"- {memory.neutralise_line(document.name)} ({document.created_at:%Y-%m-%d})"
         for document in documents[: _MAX_DOCUMENTS + 1]

@@ -38,7 +38,9 @@ def suggest(turn: Turn, detected: DetectedInstruction) -> bool:
     thread = turn.thread
     space = thread.space if thread.space.owner_id == turn.author_id else memory.personal_space(turn.author_id)
     text = _clean(detected.text)
-    rows = Instruction.objects.filter(Q(state__in=_APPLYING) | Q(turn=turn) | Q(text=text), space=space)
+    in_space = Q(space=space) & (Q(state__in=_APPLYING) | Q(text=text))
+    # That of the same message can have been kept for another space before the message was tried again.
+    rows = Instruction.objects.filter(Q(turn=turn) | in_space)
     known = list(rows.values_list("state", "turn_id", "text"))
     if any(turn_id == turn.id or known_text == text for _state, turn_id, known_text in known):
         return False
@@ -67,11 +69,14 @@ def add(space: Space, text: str, *, by: uuid.UUID) -> Instruction:
 
 @transaction.atomic
 def keep(instruction: Instruction, *, space: Space) -> None:
-    """Keep a suggested instruction for `space`. Raises ConflictError at the limit of that space."""
+    """Keep a suggested instruction for `space`.
+
+    Raises ConflictError at the limit of that space, or if the instruction is kept or dismissed already.
+    """
     _ensure_room(space.id, besides=instruction.id)
-    Instruction.objects.filter(id=instruction.id, state__in=(State.SUGGESTED, State.RECOGNISED)).update(
-        state=State.KEPT, space=space
-    )
+    undecided = Instruction.objects.filter(id=instruction.id, state__in=(State.SUGGESTED, State.RECOGNISED))
+    if not undecided.update(state=State.KEPT, space=space):
+        raise ConflictError(_("This instruction is kept or dismissed already. Reload the page."))
 
 
 def edit(instruction: Instruction, text: str) -> None:

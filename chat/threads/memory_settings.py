@@ -86,7 +86,8 @@ def forget_statement(
 
     Raises NotFoundError, also if this person may not forget it.
     """
-    sources = memory.source_ids(statement_id) if with_own_sources else []
+    rows = Exchange.objects.filter(id__in=memory.source_ids(statement_id), owner_id=person_id)
+    sources = list(rows.values_list("id", flat=True)) if with_own_sources else []
     forget_exchange(person_id, statement_id, is_administrator=is_administrator)
     for source in sources:
         with suppress(NotFoundError):

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import F, FilteredRelation, Q, QuerySet, Subquery
+from django.db.models import Case, F, FilteredRelation, Q, QuerySet, Subquery, When
 from django.utils import timezone
 
 from chat.models import ReaderMarks, Thread
@@ -25,7 +25,8 @@ def with_marks(threads: QuerySet[Thread], person_id: uuid.UUID) -> QuerySet[Any]
         marks=FilteredRelation("reader_marks", condition=Q(reader_marks__person=person_id)),
         read_at=F("marks__last_read_at"),
         present_at=F("marks__last_present_at"),
-        pinned_at=F("marks__pinned_at"),
+        # An archived thread is pinned again once it is listed.
+        pinned_at=Case(When(marks__archived_at=None, then=F("marks__pinned_at"))),
         muted_at=F("marks__muted_at"),
         archived_at=F("marks__archived_at"),
         joined_at=Subquery(people.values("joined_at")),

@@ -76,8 +76,10 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
     """
     turn = turn_to_forget(person_id, exchange_id, is_administrator=is_administrator)
     exchange_ids = [id for id in _versions(turn).values_list("exchange_id", flat=True) if id is not None]
+    statement_ids = memory.statements_supported_by(exchange_ids)
     uses = list(
-        RecallLogEntry.objects.filter(exchange_id__in=exchange_ids)
+        # A statement is recalled instead of its sources.
+        RecallLogEntry.objects.filter(exchange_id__in=[*exchange_ids, *statement_ids])
         .exclude(turn_id__in=_versions(turn).values("id"))
         .order_by("-at")
         .values_list("turn_id", "rank")[: _MAX_USES + 1]
@@ -94,7 +96,7 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
         turn=turn,
         exchange_ids=exchange_ids,
         passages=memory.count_vectors(exchange_ids),
-        statements=len(memory.statements_supported_by(exchange_ids)),
+        statements=len(statement_ids),
         citations=sum(len(numbers[t.id] & numbers_in_text(t.answer)) for t in using),
         answer_ids=sorted(answer_ids - memory.forgotten_ids(answer_ids)),
         exports=_exports_of(turn, person_id),
@@ -108,7 +110,7 @@ def forget_everywhere(
 ) -> Receipt:
     """Forget the exchange of a turn and delete its text, also in copies and in versions with the same message.
 
-    `with_answers`: do the same with the answers for which it was recalled. Raises NotFoundError as `find_scope` does, and
+    `with_answers`: do the same with the answers for which it, or a statement from it, was recalled. Raises NotFoundError as `find_scope` does, and
     ThreadBusyError while one of these turns is being answered.
     """
     scope = find_scope(person_id, exchange_id, is_administrator=is_administrator)

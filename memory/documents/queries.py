@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Min, QuerySet
+from django.db.models import Exists, Min, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from memory.documents.publishing import chunk_progress
 from memory.errors import NotFoundError
-from memory.models import Chunk, Document, DocumentVersion
+from memory.filters import Filter, to_sql
+from memory.models import Chunk, Document, DocumentVersion, Exchange
 from memory.spaces import access
 from memory.spaces.access import SpaceIds
 
@@ -93,9 +94,13 @@ def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUI
     return document
 
 
-def active_documents(spaces: SpaceIds) -> QuerySet[Document]:
-    """Return the documents in `spaces` that are not forgotten."""
-    return access.in_spaces(Document.objects.filter(forgotten_at=None), spaces)
+def active_documents(spaces: SpaceIds, *, filters: Filter | None = None) -> QuerySet[Document]:
+    """Return the documents in `spaces` that are not forgotten, with `filters` only those with a passage that matches."""
+    documents = access.in_spaces(Document.objects.filter(forgotten_at=None), spaces)
+    if filters is None:
+        return documents
+    passages = Exchange.objects.filter(to_sql(filters), chunks__version=OuterRef("live_version"), forgotten_at=None)
+    return documents.filter(Exists(passages))
 
 
 def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:

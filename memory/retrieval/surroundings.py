@@ -9,6 +9,8 @@ from django.utils.translation import gettext as _
 
 from memory.documents.locations import locations_of
 from memory.errors import NotFoundError
+from memory.exchanges.feedback import feedback_of
+from memory.filters import Filter, to_sql
 from memory.models import Chunk, Exchange
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces.access import SpaceIds, in_spaces
@@ -16,15 +18,27 @@ from memory.spaces.access import SpaceIds, in_spaces
 STRATEGY = "surroundings"
 
 
-def surroundings(exchange_id: uuid.UUID, *, spaces: SpaceIds, before: int = 1, after: int = 3) -> list[Hit]:
+def surroundings(
+    exchange_id: uuid.UUID,
+    *,
+    spaces: SpaceIds,
+    person_id: uuid.UUID,
+    filters: Filter | None = None,
+    before: int = 1,
+    after: int = 3,
+) -> list[Hit]:
     """Return up to `before` exchanges before this one and `after` exchanges after it, in their order, without itself.
 
-    They are hits without similarity and explanation. Raises NotFoundError if the exchange is not findable in `spaces`.
+    Those that do not match `filters`, or that `person_id` has marked as not relevant, are left out. They are hits without
+    similarity and explanation. Raises NotFoundError if the exchange is not findable in `spaces`.
     """
     findable = in_spaces(Exchange.objects.findable(), spaces).select_related("owner")
     exchange = findable.filter(id=exchange_id).first()
     if exchange is None:
         raise NotFoundError(_("Not found."))
+    findable = findable.exclude(pk__in=feedback_of(person_id).irrelevant)
+    if filters is not None:
+        findable = findable.filter(to_sql(filters))
     location = locations_of([exchange.id]).get(exchange.id)
     if location is not None:
         near = (location.index - before, location.index + after)
