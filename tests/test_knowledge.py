@@ -96,6 +96,21 @@ def test_a_statement_stays_if_another_source_has_its_words(memory, person):
     assert [support.exchange_id for support in Support.objects.all()] == [other.pk]
 
 
+@pytest.mark.parametrize("forgotten", ["first", "last"])
+def test_a_statement_that_stays_has_author_and_dates_of_its_other_sources(memory, person, forgotten):
+    olga = PersonFactory()
+    first = said(olga, f"So: {RETRIES}", timestamp=ago(days=300))
+    last = said(person, f"Again: {RETRIES}", timestamp=ago(days=3))
+    one = statement(first, last)
+    gone, stays = (first, last) if forgotten == "first" else (last, first)
+
+    forget([gone.pk], by=gone.owner_id)
+
+    one = Statement.objects.select_related("exchange").get(pk=one.pk)
+    assert (one.first_said_at, one.last_said_at) == (stays.timestamp, stays.timestamp)
+    assert (one.exchange.owner_id, one.exchange.timestamp) == (stays.owner_id, stays.timestamp)
+
+
 def test_a_statement_is_forgotten_when_its_source_moves_to_another_space(memory, person):
     thread_id = uuid.uuid4()
     statement(said(person, "From now on 28 retries.", thread_id=thread_id))
@@ -162,6 +177,22 @@ def test_a_statement_can_be_so_again_after_it_was_superseded(memory, person):
     (again,) = add(after)
     assert again.state == State.CURRENT
     assert add(after) == [], "it is current"
+
+
+def test_a_statement_can_be_so_again_after_its_correction_was_forgotten(memory, person):
+    added = statement(said(person, "From now on 28 retries."))
+    new = decisions.correct(person.id, added.pk, "A buoy makes at most 30 retries a day.", revision=1)
+    old = said(person, "28 retries.", timestamp=ago(days=1))
+    forget([Exchange.objects.get(source=Exchange.Source.NOTE).pk], by=person.id)
+    assert not Statement.objects.filter(pk=new.pk).exists()
+
+    def add(source: Exchange) -> list[Statement]:
+        support = NewSupport(source.pk, source.user_message, source.version)
+        again = NewStatement(text=RETRIES, kind="fact", topic="Uplink", supports=[support])
+        return add_statements(source.space, [again], read=[support])
+
+    assert add(old) == [], "what was said before it was corrected"
+    assert [row.state for row in add(said(person, "28 again."))] == [State.CURRENT]
 
 
 def test_a_statement_is_hidden_with_the_document_that_it_was_read_from(memory, person):

@@ -14,7 +14,9 @@ from django.test import Client
 from chat import access as chat_access
 from chat.llm import endpoint as model_endpoint
 from chat.rows.explanations import day_text, statement_text
+from memory.exchanges.lifecycle import deactivate
 from memory.knowledge import decisions
+from memory.knowledge.listing import StatementFilter
 from memory.models import Exchange, RecallLogEntry, SpaceKnowledge, Statement
 from memory.spaces import access
 from tests.factories import (
@@ -195,6 +197,34 @@ def test_the_other_of_two_conflicting_statements_is_kept_where_the_first_one_is(
 
     one.refresh_from_db()
     assert one.superseded_by_id == other.pk
+
+
+def test_a_hidden_statement_is_quoted_nowhere(memory, person):
+    one = statement(said(person, "From now on 28 retries."))
+    source = said(person, "The limit is 40.")
+    other = statement(source, text="A buoy makes at most 40 retries a day.")
+    decisions.contradict(one, other)
+    deactivate([source.pk])
+    page = page_of(signed_in(person))
+    assert RETRIES in page
+    assert "40 retries" not in page
+    assert "Conflicting" not in page
+
+    decisions.supersede(one, by_statement=other, by=None)
+    page = page_of(signed_in(person))
+    assert "Superseded" in page
+    assert "40 retries" not in page
+
+
+def test_only_findable_sources_count_for_what_is_to_be_reviewed(memory, person):
+    hidden = said(person, "From now on 28 retries.")
+    statement(said(person, "28 retries a day."), hidden)
+    wanted = StatementFilter(to_review=True)
+    readable = access.readable_space_ids(person.id)
+    assert not memory.statement_ids(readable, wanted)
+
+    deactivate([hidden.pk])
+    assert len(memory.statement_ids(readable, wanted)) == 1
 
 
 def test_of_several_conflicting_statements_none_is_the_other(memory, person):

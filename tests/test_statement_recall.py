@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from memory.exchanges.feedback import set_feedback
+from memory.filters import parse_filter
 from memory.knowledge import decisions
 from memory.models import Exchange, Statement
 from memory.retrieval.prompt_context import build_prompt_context
@@ -80,6 +82,21 @@ def test_conflicting_statements_are_recalled_together_and_marked(memory, person)
     found = texts(hits)
     assert found.index("The modem stops after 40 attempts.") == found.index(BUOYS) + 1
     assert build_prompt_context(hits, max_tokens=2000).count('state="contradicted by another statement"') == 2
+
+
+def test_a_contradicting_statement_that_the_query_excludes_is_not_recalled(memory, person):
+    one = statement(said(person, "The limit of a buoy is 28 retries a day."), text=BUOYS)
+    other = statement(said(PersonFactory(), "Forty tries, not more."), text="The modem stops after 40 attempts.")
+    decisions.contradict(one, other)
+    memory.index_pending()
+    readable = access.readable_space_ids(person.id)
+    said_by = parse_filter({"said_by": str(person.id)})
+    for options in ({"exclude": {other.pk}}, {"filters": said_by}):
+        hits = memory.recall([NOW], spaces=readable, **options).results
+        assert texts(hits) == [BUOYS]
+
+    set_feedback(person.id, other.exchange, "irrelevant")
+    assert "The modem stops after 40 attempts." not in texts(recalled(memory, person, NOW))
 
 
 def test_a_rejected_statement_is_not_recalled(memory, person):

@@ -15,7 +15,7 @@ from memory.retrieval import probes, what_happened
 from memory.retrieval.periods import named_period
 from memory.retrieval.tuning.probe_fitting import load_examples
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, answer_job, document, exchange, group, thread, turn
+from tests.factories import PersonFactory, ago, answer_job, document, exchange, group, statement, thread, turn
 from tests.questions import no_recall, work
 from tests.test_probes import HELD_OUT, NEW_LANGUAGES
 
@@ -120,7 +120,8 @@ def messages(found) -> list[str]:
 
 def test_what_was_remembered_in_the_period_is_listed_in_its_order(ada, memory):
     for text, days in {"The boat is red": 3, "The harbour opens in May": 2, "We bought a new anchor": 9}.items():
-        exchange(ada, text, timestamp=ago(days=days))
+        said = exchange(ada, text, timestamp=ago(days=days))
+        statement(said, text=f"So: {text}")
     document(ada, "plan.txt", "\n\n".join(f"Paragraph {n}. " + "Rope and wire. " * 60 for n in range(4)))
     memory.index_pending()
     found = results(ada, "What happened in the last five days?")

@@ -223,10 +223,11 @@ def _state_texts(statement: Statement, sources: int, conflicts: int, *, is_uncon
     since = day_text(statement.state_since)
     if statement.state == State.SUPERSEDED:
         successor = statement.superseded_by
-        text = successor.exchange.user_message if successor and successor.state != State.REJECTED else ""
+        # A rejected statement is hidden, and one without a findable source.
+        text = "" if successor is None or successor.exchange.is_inactive else successor.exchange.user_message
         by = _("by “%(statement)s”") % {"statement": text} if text else ""
         return _("Superseded %(day)s") % {"day": since}, by
-    if statement.state == State.CONFLICTING:
+    if statement.state == State.CONFLICTING and conflicts:
         others = ngettext("with %(count)s other, since %(day)s", "with %(count)s others, since %(day)s", conflicts)
         return _("Conflicting"), others % {"count": conflicts, "day": since}
     if is_unconfirmed:

@@ -127,9 +127,11 @@ def statement_facts(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, StatementFacts]
 
 
 def conflicts_of(statements: Iterable[Statement]) -> dict[uuid.UUID, list[Statement]]:
-    """Return the statements that contradict these, with their exchanges, by statement."""
+    """Return the statements that are not hidden and contradict these, with their exchanges, by statement."""
     ids = [row.pk for row in statements if row.state == Statement.State.CONFLICTING]
-    pairs = StatementConflict.objects.filter(Q(one__in=ids) | Q(other__in=ids))
+    pairs = StatementConflict.objects.filter(
+        Q(one__in=ids) | Q(other__in=ids), is_findable("one__exchange"), is_findable("other__exchange")
+    )
     found: dict[uuid.UUID, list[Statement]] = defaultdict(list)
     for pair in pairs.select_related("one__exchange", "other__exchange").order_by("pk") if ids else ():
         found[pair.one_id].append(pair.other)
@@ -153,7 +155,7 @@ def _filtered(spaces: SpaceIds, wanted: StatementFilter) -> QuerySet[Statement]:
     for word in wanted.text.split():
         rows = rows.filter(Q(exchange__user_message__icontains=word) | Q(topic__icontains=word))
     if wanted.to_review:
-        with_one = rows.annotate(n=Count("supports")).filter(n=1).values("pk")
+        with_one = rows.annotate(n=Count("supports", filter=is_findable("supports__exchange"))).filter(n=1).values("pk")
         unconfirmed = Q(state=Statement.State.CURRENT, confirmed_at=None, pk__in=with_one)
         rows = rows.filter(Q(state=Statement.State.CONFLICTING) | unconfirmed)
     return rows

@@ -29,6 +29,7 @@ def drop_sources(exchange_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[uu
     statements = Statement.objects.filter(pk__in=[statement for statement, _source in pairs])
     remaining = _texts_of_sources(statements)
     gone = {row.pk for row in statements.select_related("exchange") if not _stays(row, remaining.get(row.pk, ()))}
+    _follow_remaining(statements.exclude(pk__in=gone))
     unread = Support.objects.filter(statement_id__in=gone).values_list("exchange_id", flat=True)
     _read_again(unread)
     result: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
@@ -82,6 +83,15 @@ def delete_statements(exchange_ids: Collection[uuid.UUID]) -> None:
     in_conflict = StatementConflict.objects.filter(Q(one=OuterRef("pk")) | Q(other=OuterRef("pk")))
     settled = Statement.objects.filter(pk__in=partners, state=Statement.State.CONFLICTING).exclude(Exists(in_conflict))
     settled.update(state=Statement.State.CURRENT, state_since=timezone.now(), state_set_by=None)
+
+
+def _follow_remaining(statements: QuerySet[Statement]) -> None:
+    """Give statements that have lost a source the first author, and the first and last date, of the others."""
+    for statement in statements.prefetch_related("supports__exchange"):
+        said = sorted((support.exchange for support in statement.supports.all()), key=lambda row: row.timestamp)
+        first, last = said[0], said[-1]
+        Statement.objects.filter(pk=statement.pk).update(first_said_at=first.timestamp, last_said_at=last.timestamp)
+        Exchange.objects.filter(pk=statement.pk).update(owner=first.owner_id, timestamp=last.timestamp)
 
 
 def _read_again(exchange_ids: Collection[uuid.UUID] | QuerySet[Support, uuid.UUID]) -> None:

@@ -165,10 +165,16 @@ def _known_texts(space: Space, texts: Iterable[str]) -> dict[str, list[Statement
 def _is_so_again(
     known: Iterable[Statement], supports: Iterable[NewSupport], sources: dict[uuid.UUID, Exchange]
 ) -> bool:
-    """Return whether the known statements were all superseded, by what was said before one of these sources."""
+    """Return whether the known statements were all superseded, by what was said before one of these sources.
+
+    If that was forgotten, the time of the decision counts.
+    """
     said_at = max(sources[support.exchange_id].timestamp for support in supports)
-    later = [row.superseded_by for row in known]
-    return all(row is not None and row.last_said_at < said_at for row in later)
+    return all(
+        row.state == Statement.State.SUPERSEDED
+        and (row.superseded_by.last_said_at if row.superseded_by else row.state_since) < said_at
+        for row in known
+    )
 
 
 def _store(space: Space, items: Sequence[NewStatement], sources: dict[uuid.UUID, Exchange]) -> list[Statement]:

@@ -8,21 +8,22 @@ from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
+from memory.filters import to_sql
 from memory.knowledge.listing import conflicts_of
 from memory.models import Exchange, Statement, Support
-from memory.retrieval.types import ExchangeView, Hit
+from memory.retrieval.types import ExchangeView, Hit, Query
 
 
-def with_statements(hits: Sequence[Hit], *, asks_for_former: bool, is_recall: bool) -> list[Hit]:
+def with_statements(hits: Sequence[Hit], query: Query, *, asks_for_former: bool) -> list[Hit]:
     """Return the hits without superseded statements, unless the query asks for a former state.
 
-    For a recall, a statement that passes the gate stands for its sources, and is followed by those that contradict it.
-    Without a statement among the hits, they are returned as they are, without a query.
+    For a recall, a statement that passes the gate stands for its sources, and is followed by those that contradict it, as
+    far as the query admits them. Without a statement among the hits, they are returned as they are, without a query.
     """
     if not any(_is_statement(hit) for hit in hits):
         return list(hits)
     kept = [hit for hit in hits if asks_for_former or hit.exchange.statement_state != Statement.State.SUPERSEDED]
-    return _with_contradictions(_without_sources(kept)) if is_recall else kept
+    return _with_contradictions(_without_sources(kept), query) if query.limits_sources else kept
 
 
 def _without_sources(hits: Sequence[Hit]) -> list[Hit]:
@@ -37,12 +38,12 @@ def _without_sources(hits: Sequence[Hit]) -> list[Hit]:
     return list(ordered.values())
 
 
-def _with_contradictions(hits: Sequence[Hit]) -> list[Hit]:
+def _with_contradictions(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """Put the statements that contradict a relevant one right after it."""
     conflicting = [hit for hit in hits if _is_conflicting(hit) and not hit.is_below_gate]
     if not conflicting:
         return list(hits)
-    partners = _partners([hit.exchange.id for hit in conflicting])
+    partners = _partners([hit.exchange.id for hit in conflicting], query)
     found = {hit.exchange.id: hit for hit in hits}
     ordered: dict[uuid.UUID, Hit] = {}
     for hit in hits:
@@ -57,12 +58,14 @@ def _with_contradictions(hits: Sequence[Hit]) -> list[Hit]:
     return list(ordered.values())
 
 
-def _partners(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[ExchangeView]]:
-    """Return the findable statements that contradict these, in the same space."""
+def _partners(ids: Sequence[uuid.UUID], query: Query) -> dict[uuid.UUID, list[ExchangeView]]:
+    """Return the findable statements that contradict these, in the same space, and that the query does not exclude."""
     statements = Statement.objects.filter(pk__in=ids)
     partners = conflicts_of(statements)
     partner_ids = {other.pk for others in partners.values() for other in others}
-    rows = Exchange.objects.findable().filter(pk__in=partner_ids).select_related("owner", "statement")
+    rows = Exchange.objects.findable().filter(pk__in=partner_ids - query.exclude).select_related("owner", "statement")
+    if query.filters is not None:
+        rows = rows.filter(to_sql(query.filters))
     views = {row.pk: ExchangeView.from_row(row) for row in rows}
     return {id: [views[other.pk] for other in others if other.pk in views] for id, others in partners.items()}
 

@@ -194,7 +194,7 @@ def _build_hits(ranked: _RankedPool) -> RankedHits:
             )
         )
     is_stale = len(results) < len(order)
-    results = with_statements(results, asks_for_former=_asks_for_former(query), is_recall=query.limits_sources)
+    results = with_statements(results, query, asks_for_former=_asks_for_former(query))
     best = rerank.rerank(query.text, results)[: query.limit]
     return RankedHits(
         best,

@@ -73,4 +73,5 @@ def _beginnings_in(
     rows = ids_by_date(spaces, filters).filter(timestamp__gte=period.start, timestamp__lt=period.end)
     if except_thread is not None:
         rows = rows.exclude(thread_id=except_thread)
-    return rows.filter(Q(chunk_index=None) | Q(chunk_index=0))
+    # What statements say is in their sources.
+    return rows.filter(Q(chunk_index=None) | Q(chunk_index=0)).exclude(source=Exchange.Source.KNOWLEDGE)
