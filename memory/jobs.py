@@ -44,7 +44,10 @@ def claim(rows: QuerySet[J], limit: int) -> list[J]:
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Counts of pending and permanently failed jobs of one kind, and the due time of the oldest job without a lease."""
+    """Counts of pending and permanently failed jobs of one kind, and the due time of the oldest job without a lease.
+
+    Jobs that no worker may do, such as those of a retired index generation, are not counted.
+    """
 
     kind: str
     pending: int
@@ -60,7 +63,7 @@ def queue_stats() -> list[QueueStats]:
 
 
 def _queue_of(model: type[Job], now: datetime) -> QueueStats:
-    rows = model._default_manager.all()
+    rows = model.workable()
     waiting = rows.filter(state=Job.State.PENDING)
     oldest = due(rows, now).aggregate(oldest=Min("due_at"))["oldest"]
     return QueueStats(model.__name__.lower(), waiting.count(), rows.filter(state=Job.State.FAILED).count(), oldest)

@@ -24,7 +24,17 @@ from memory.administration import operations, retention, reveals
 from memory.api import add_note, log_recall
 from memory.documents.deletion import forget_documents
 from memory.index import generations
-from memory.models import Document, DocumentVersion, EmbeddingJob, Exchange, Job, Operation, RetentionRule, Reveal
+from memory.models import (
+    Document,
+    DocumentVersion,
+    EmbeddingJob,
+    Exchange,
+    IndexGeneration,
+    Job,
+    Operation,
+    RetentionRule,
+    Reveal,
+)
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
 from tests.factories import (
@@ -509,6 +519,17 @@ def test_failed_jobs_are_listed_without_text_and_can_be_retried(memory, page, bo
     page.post(reverse("admin_retry"))
     assert EmbeddingJob.objects.get(exchange=row).state == Job.State.PENDING
     assert not DocumentVersion.objects.filter(stage="failed").exists()
+
+
+def test_failures_in_a_retired_index_are_neither_listed_nor_retried(memory, page, bob):
+    row = exchange(bob, "The kayak lies behind the barn")
+    EmbeddingJob.objects.filter(exchange=row).update(state=Job.State.FAILED, error="No route to the model")
+    assert "No route to the model" in page.get(reverse("admin_jobs")).text
+
+    IndexGeneration.objects.update(state=IndexGeneration.State.RETIRED)
+    assert "No route to the model" not in page.get(reverse("admin_jobs")).text
+    page.post(reverse("admin_retry"))
+    assert EmbeddingJob.objects.get(exchange=row).state == Job.State.FAILED
 
 
 # Maintenance

@@ -19,8 +19,9 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from cato_web import logs, readiness
-from memory.models import EmbeddingJob
-from tests.factories import exchange
+from memory import jobs
+from memory.models import EmbeddingJob, IndexGeneration, Job
+from tests.factories import ago, exchange
 from tests.server import running, wait_for
 from tests.topology import free_port
 
@@ -28,6 +29,11 @@ from tests.topology import free_port
 @pytest.fixture(autouse=True)
 def uncached(monkeypatch):
     monkeypatch.setattr(readiness, "_last", None)
+
+
+def queue_of(kind: str) -> jobs.QueueStats:
+    (found,) = (queue for queue in jobs.queue_stats() if queue.kind == f"{kind}job")
+    return found
 
 
 def figure(text: str, name: str) -> float:
@@ -74,6 +80,29 @@ def test_jobs_without_a_worker_make_it_degraded_and_report_for_how_long(client, 
     worker = client.get("/readyz").json()["checks"]["worker"]
     assert worker["state"] == "degraded"
     assert worker["oldest_due_seconds"] >= 3600
+
+
+def without_store(settings):
+    store = settings.CATO.vector_store.model_copy(update={"enabled": False})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": store})
+
+
+def retired(settings):
+    IndexGeneration.objects.update(state=IndexGeneration.State.RETIRED)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", [without_store, retired])
+@pytest.mark.parametrize("state", [Job.State.PENDING, Job.State.FAILED])
+def test_embeddings_that_no_worker_may_compute_are_no_reason_for_an_alert(client, person, settings, change, state):
+    waits = exchange(person, "Nobody may embed me")
+    EmbeddingJob.objects.filter(exchange=waits).update(state=state, error="HTTP 500", due_at=ago(hours=1))
+    assert queue_of("embedding").oldest_due_at or queue_of("embedding").failed
+
+    change(settings)
+
+    assert queue_of("embedding") == jobs.QueueStats("embeddingjob", pending=0, failed=0, oldest_due_at=None)
+    assert client.get("/readyz").json()["checks"]["worker"]["state"] == "ok"
 
 
 def test_metrics_count_answers_recalls_streams_and_queues(cato, alice, endpoint):

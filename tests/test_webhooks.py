@@ -21,6 +21,7 @@ from cato_web.webhooks import delivery, registration
 from cato_web.webhooks.models import Webhook
 from cato_web.webhooks.queue import queue_deliveries
 from memory import api as memory_api
+from memory import jobs
 from memory.models import Event, Membership, Space
 from tests.factories import PersonFactory, ago, api_client, exchange, group, signed_in
 from tests.server import wait_for
@@ -319,13 +320,18 @@ def expire_all(person: User) -> None:
 
 
 @pytest.mark.parametrize("end", [deactivate, revoke_all, expire_all])
-def test_nothing_is_sent_without_a_valid_token(person, hook, receiver, end):
+def test_nothing_is_sent_without_a_valid_token_and_nobody_is_told_that_it_waits(person, hook, receiver, end):
+    def pending() -> int:
+        return sum(queue.pending for queue in jobs.queue_stats() if queue.kind == "webhook")
+
     store(person)
     queue_deliveries()
+    assert pending() == 1
     end(person)
     deliver()
 
     assert receiver.deliveries == []
+    assert pending() == 0
 
 
 def test_a_webhook_says_that_its_token_has_expired(person, hook):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
 from django.db import models
 
 from cato_web.accounts.models import ApiToken
@@ -33,3 +34,10 @@ class Webhook(Job):
 
     class Meta:
         ordering = ["created_at", "id"]
+
+    @classmethod
+    def workable(cls) -> models.QuerySet[Webhook]:
+        """Return the webhooks that may be sent to: those whose tokens are valid now."""
+        if not settings.CATO.api.enabled:
+            return cls._default_manager.none()
+        return cls._default_manager.filter(api_token__in=ApiToken.objects.valid())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
@@ -89,6 +90,14 @@ class EmbeddingJob(Job):
             models.Index(fields=["generation", "due_at"], condition=Q(state="pending"), name="embedding_due"),
             models.Index(fields=["generation"], condition=Q(state="failed"), name="embedding_failed"),
         ]
+
+    @classmethod
+    def workable(cls) -> models.QuerySet[EmbeddingJob]:
+        """Return the jobs that workers may do: those of a retired generation wait until it is restored."""
+        if not settings.CATO.vector_store.enabled:
+            return cls._default_manager.none()
+        current = IndexGeneration.objects.exclude(state=IndexGeneration.State.RETIRED)
+        return cls._default_manager.filter(generation__in=current)
 
 
 class ErasureJob(Job):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.db import models
 
 
@@ -26,3 +28,8 @@ class Job(models.Model):
 
     class Meta:
         abstract = True
+
+    @classmethod
+    def workable(cls) -> models.QuerySet[Self]:
+        """Return the jobs, in any state, that workers may do now; the others wait for something else to change."""
+        return cls._default_manager.all()

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import filesizeformat
@@ -74,8 +74,9 @@ def retry(request: PageRequest) -> HttpResponse:
 
 def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
     """Return for each kind the jobs with errors, and the function that retries them."""
-    embeddings = EmbeddingJob.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
-    erasures = ErasureJob.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
+    has_error = ~Q(error="") & ~Q(state=Job.State.DONE)
+    embeddings = EmbeddingJob.workable().filter(has_error).select_related("exchange__owner")
+    erasures = ErasureJob.workable().filter(has_error).select_related("exchange__owner")
     versions = DocumentVersion.objects.filter(stage=DocumentVersion.Stage.FAILED).select_related("document__owner")
     return {
         "embedding": (embeddings, retry_failed),
