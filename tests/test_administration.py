@@ -23,6 +23,8 @@ from chat.models import ImportJob
 from memory.administration import operations, retention, reveals
 from memory.api import add_note, log_recall
 from memory.documents.deletion import forget_documents
+from memory.embeddings import local
+from memory.errors import EmbeddingError
 from memory.index import generations
 from memory.models import (
     Document,
@@ -547,6 +549,17 @@ def test_drift_is_counted_first_and_then_repaired(memory, page, bob):
 
     receipt_of(page.post(reverse("admin_operations"), {"kind": "backfill"}), page)
     assert EmbeddingJob.objects.get(exchange=row).state == Job.State.DONE
+
+
+def test_a_backfill_that_embeds_nothing_is_not_done_and_names_the_reason(memory, page, bob, monkeypatch):
+    exchange(bob, "The kayak lies behind the barn")
+    refused = EmbeddingError("The provider answered HTTP 401.", permanent=True)
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(refused))
+
+    text = receipt_of(page.post(reverse("admin_operations"), {"kind": "backfill"}), page)
+
+    assert "Not embedded: 1 failed, 0 waiting. The provider answered HTTP 401." in text
+    assert "Done" not in text
 
 
 def test_purging_removes_forgotten_data_from_the_files(memory, page, bob):

@@ -233,7 +233,11 @@ def _retain(operation: Operation, progress: Progress) -> None:
 
 
 def _backfill(operation: Operation, progress: Progress) -> None:
-    maintenance.backfill(progress=progress)
+    report = maintenance.backfill(progress=progress)
+    if report.error:  # without one, what waits has only just been added
+        sentence = _("Not embedded: %(failed)s failed, %(waiting)s waiting. %(error)s")
+        numbers = {"failed": format_number(report.failed), "waiting": format_number(report.waiting)}
+        raise CatoError(sentence % (numbers | {"error": report.error}))
 
 
 def _reconcile(operation: Operation, progress: Progress) -> None:
