@@ -52,6 +52,7 @@ from memory.events import EventPage, delete_old_events, feed_range, list_events
 from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges, set_feedback
 from memory.exchanges.forgetting import (
     EMPTY_TEXT,
+    ensure_erased,
     erase_forgotten,
     forget,
     forgotten_ids,

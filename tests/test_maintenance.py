@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -13,20 +14,33 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import InterfaceError
+from django.utils import timezone
 from tqdm import tqdm
 
 from cato_web.celery import run_startup_backfills, sweep
 from cato_web.management import store_command
 from chat import services as chat_services
+from memory.administration import operations
+from memory.documents.deletion import forget_documents
 from memory.embeddings import local
 from memory.errors import EmbeddingError
 from memory.exchanges import lifecycle
 from memory.index import generations, purge, reconcile, store, vectors
 from memory.lexical.indexing import index_terms
-from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, LexicalEntry
+from memory.models import (
+    CachedEmbedding,
+    Collection,
+    EmbeddingJob,
+    ErasureJob,
+    Exchange,
+    IndexGeneration,
+    Job,
+    LexicalEntry,
+    Operation,
+)
 from memory.spaces import access
 from tests import server
-from tests.factories import AdministratorFactory, exchange, group
+from tests.factories import AdministratorFactory, document, exchange, group
 from tests.topology import IS_LONG, TOPOLOGY, only_long
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -373,6 +387,40 @@ def test_an_interrupted_erase_is_completed_by_the_next(memory, person, indexed_f
         name_prefix = f"{Collection.objects.get().name.rpartition('.')[0]}"
         assert set(store.collections(name_prefix, untouched_for=0)) <= collection_names, name
     assert found_by(memory, person, "what warms the house") == FACTS[0]
+
+
+def test_erase_takes_what_is_left_of_deleted_documents_with_it(memory, person):
+    read = document(person, "notes.txt", FACTS[0])
+    memory.index_pending()
+    chunk = Exchange.objects.get(chunks__version__document=read)
+    forget_documents([read.pk], by=person.pk)
+
+    run("erase")
+
+    chunk.refresh_from_db()
+    assert chunk.erased_at is not None
+    assert chunk.user_message == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (Job.State.FAILED, "1 exchange could not be erased. Retry it in Admin"),
+        (Job.State.PENDING, "still being erased"),
+    ],
+)
+def test_erase_reports_what_could_not_be_erased(memory, person, indexed_facts, state, message):
+    memory.forget([indexed_facts[0].id], by=person.id)
+    later = timezone.now() + timedelta(minutes=1)
+    ErasureJob.objects.update(state=state, error="The vector store refused it.", due_at=later)
+
+    with pytest.raises(CommandError, match=message):
+        run("erase")
+
+    operation = operations.create_operation(Operation.Kind.ERASE, by=person.id)
+    assert not operations.run_operations()
+    operation.refresh_from_db()
+    assert message in operation.error
 
 
 def test_the_sweep_purges_within_the_configured_time(memory, person, indexed_facts, monkeypatch):

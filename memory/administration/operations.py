@@ -253,8 +253,7 @@ def _erase(operation: Operation, progress: Progress) -> None:
         progress("forgotten exchanges", erased)
     purge.purge_all(progress=progress)
     store.request_file_cleanup()
-    if pending := ErasureJob.objects.filter(state=Job.State.PENDING).count():
-        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": format_number(pending)})
+    forgetting.ensure_erased()
 
 
 _WORK: dict[Kind, Callable[[Operation, Progress], None]] = {

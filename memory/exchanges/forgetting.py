@@ -14,10 +14,11 @@ from django.db import transaction
 from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from memory import jobs, signals
 from memory.embeddings import cache
-from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
+from memory.errors import CatoError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.events import record_events
 from memory.exchanges.receipts import removed_counts
 from memory.exchanges.requeueing import requeue_changed
@@ -44,6 +45,7 @@ from memory.models import (
     Space,
 )
 from memory.utils.batching import batched
+from memory.utils.formatting import format_number
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +111,19 @@ def erase_forgotten(limit: int = 10_000) -> int:
         for jobs_of_space in by_space.values():
             erased += _erase_in_space(jobs_of_space)
     return erased
+
+
+def ensure_erased() -> None:
+    """Raise CatoError if forgotten exchanges could not be erased after several attempts, or are not erased yet."""
+    if failed := ErasureJob.objects.filter(state=Job.State.FAILED).count():
+        sentence = ngettext(
+            "%(count)s exchange could not be erased. Retry it in Admin, Failed jobs.",
+            "%(count)s exchanges could not be erased. Retry them in Admin, Failed jobs.",
+            failed,
+        )
+        raise CatoError(sentence % {"count": format_number(failed)})
+    if pending := ErasureJob.objects.filter(state=Job.State.PENDING).count():
+        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": format_number(pending)})
 
 
 def forgotten_ids(exchange_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from cato_web.management.store_command import ProgressBars, StoreCommand, manages_vector_store, wait_for_cleanup
 from memory import api as memory
-from memory.api import CatoError, ErasureJob, Job
+from memory.api import CatoError
 
 _FOREIGN_CHROMA = """The Chroma server at {url} is not run by this Cato. Its files still contain dropped collections.
 On its machine: stop it, run `python -m cato_web.supervisor.chroma_cleanup PATH`, and start it again. (By hand: remove
@@ -23,12 +23,16 @@ class Command(StoreCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with ProgressBars() as bars:
-                while count := memory.erase_forgotten():
-                    bars("forgotten exchanges", count)
-                rebuilt = memory.purge_all(progress=bars)
+            self._erase()
         except CatoError as error:
             raise CommandError(f"{error} Run the command again to finish.") from error
+
+    def _erase(self) -> None:
+        with ProgressBars() as bars:
+            memory.cleanup_documents()
+            while count := memory.erase_forgotten():
+                bars("forgotten exchanges", count)
+            rebuilt = memory.purge_all(progress=bars)
         self.stdout.write(f"{rebuilt:,} collections and the database were rebuilt.")
         if settings.CATO.database_url is not None:
             self.stdout.write(_POSTGRESQL)
@@ -37,6 +41,4 @@ class Command(StoreCommand):
             wait_for_cleanup(marker)
         else:
             self.stdout.write(_FOREIGN_CHROMA.format(url=settings.CATO.chroma_url))
-        waiting = ErasureJob.objects.filter(state=Job.State.PENDING).count()
-        if waiting:
-            raise CommandError(f"{waiting:,} exchanges are still being erased; run this again in a minute.")
+        memory.ensure_erased()
