@@ -28,7 +28,7 @@ from memory.index.reconcile import (
     queue_missing_vectors,
     queue_unindexed,
 )
-from memory.models import Collection, EmbeddingJob, Exchange, Job, Operation
+from memory.models import Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Operation
 from memory.retrieval.tuning.probe_fitting import fit_missing_probes
 
 log = logging.getLogger(__name__)
@@ -100,9 +100,14 @@ def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     return embed_queued(progress=progress)
 
 
-def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
-    """Embed queued exchanges of all generations whose model is installed; stop when the rest waits after an error."""
-    rows = _current_jobs()
+def embed_queued(
+    *, generation: IndexGeneration | None = None, progress: ProgressCallback = no_progress
+) -> BackfillReport:
+    """Embed queued exchanges of all generations whose model is installed; stop when the rest waits after an error.
+
+    `generation`: stop when the rest of this one does, and report what of it waits and failed.
+    """
+    rows = _current_jobs() if generation is None else _current_jobs().filter(generation=generation)
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0
     while remaining := pending.count():

@@ -280,6 +280,32 @@ def test_a_reindex_builds_a_second_generation_and_can_be_reverted(memory, person
         run("reembed", "--back")
 
 
+@pytest.mark.parametrize(("state", "hours"), [(Job.State.FAILED, 0), (Job.State.PENDING, 1)])
+def test_failures_of_the_old_index_do_not_prevent_the_switch_to_the_new_one(
+    memory, person, indexed_facts, state, hours
+):
+    old = generations.active_generation()
+    due_at = timezone.now() + timedelta(hours=hours)
+    broken = EmbeddingJob.objects.filter(exchange=indexed_facts[0])
+    broken.update(state=state, error="The model is gone.", due_at=due_at)
+
+    assert "now" in run("reembed", "--again")
+
+    assert generations.active_generation() != old
+    assert is_idle()
+
+
+def test_failures_of_the_new_index_prevent_the_switch_to_it(memory, person, indexed_facts, monkeypatch):
+    old = generations.active_generation()
+    refused = EmbeddingError("The provider answered HTTP 401.", permanent=True)
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(refused))
+
+    with pytest.raises(CommandError, match=r"3 exchanges failed and 0 wait: .*HTTP 401"):
+        run("reembed", "--again")
+
+    assert generations.active_generation() == old
+
+
 def test_an_incomplete_generation_never_becomes_active(memory, person, indexed_facts, monkeypatch):
     """Not even if the sweep runs while exchanges are being queued."""
     monkeypatch.setattr(generations, "_PAGE_SIZE", 1)

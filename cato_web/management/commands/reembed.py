@@ -45,12 +45,13 @@ class Command(StoreCommand):
         with ProgressBars() as bars:
             bars.expect("embedded", memory.count_queued())
             while IndexGeneration.objects.filter(pk=building.pk, state=IndexGeneration.State.BUILDING).exists():
-                embedded = memory.embed_queued(progress=bars)
+                embedded = memory.embed_queued(generation=building, progress=bars)
+                if memory.activate_built_generation():
+                    break
                 if embedded.failed or embedded.waiting:
                     raise CommandError(
                         f"{embedded.failed:,} exchanges failed and {embedded.waiting:,} wait: {embedded.error} "
                         "The old index stays in use. Retry the failed jobs, then run this again."
                     )
-                if not memory.activate_built_generation():
-                    time.sleep(0.2)  # new exchanges, or a worker holds some leases
+                time.sleep(0.2)  # new exchanges, or a worker holds some leases
         self.stdout.write(f"The index now uses {memory.embedding_model_status().active}.")
