@@ -583,6 +583,12 @@ def test_one_operation_of_a_kind_runs_at_a_time_and_unknown_kinds_are_refused(me
 # Retention
 
 
+def previewed_in(text: str) -> dict[str, str]:
+    """Return the field that the button of the preview sends."""
+    (value,) = re.findall(r'name="previewed"\s+value="([^"]+)"', text)
+    return {"previewed": html.unescape(value)}
+
+
 def test_the_effect_of_a_retention_rule_is_counted_before_it_is_saved_and_applied(memory, page, ada, bob):
     old, young = exchange(bob, "Old", timestamp=ago(days=400)), exchange(bob, "Young")
     file = document(bob, "old.txt", "An old file. " * 40)
@@ -594,7 +600,7 @@ def test_the_effect_of_a_retention_rule_is_counted_before_it_is_saved_and_applie
     assert "1 document<" in counted
     assert not RetentionRule.objects.exists()
 
-    receipt = receipt_of(page.post(reverse("admin_retention"), days | {"confirmed": "yes"}), page)
+    receipt = receipt_of(page.post(reverse("admin_retention"), days | previewed_in(counted)), page)
     assert "Done" in receipt
     assert retention.get_rules() == {"chat": 365, "upload": 90}
     old.refresh_from_db()
@@ -604,9 +610,25 @@ def test_the_effect_of_a_retention_rule_is_counted_before_it_is_saved_and_applie
     assert texts_of("retention.changed") == ["chat 365 days, upload 90 days"]
 
 
+def test_days_that_were_changed_after_the_preview_are_previewed_again(memory, page, bob):
+    old = exchange(bob, "Old", timestamp=ago(days=400))
+    counted = page.post(reverse("admin_retention"), {"chat": "3650"}).text
+    assert "0 exchanges<" in counted
+
+    changed = page.post(reverse("admin_retention"), {"chat": "365"} | previewed_in(counted)).text
+    assert "Check what they affect" in changed
+    assert "1 exchange<" in changed
+    assert not RetentionRule.objects.exists()
+
+    receipt_of(page.post(reverse("admin_retention"), {"chat": "365"} | previewed_in(changed)), page)
+    old.refresh_from_db()
+    assert old.forgotten_at is not None
+
+
 @pytest.mark.parametrize("days", ["0", "-1", "ten", "99999999", "1.5"])
 def test_invalid_retention_periods_are_refused_and_stay_in_the_form(memory, page, days):
-    answer = page.post(reverse("admin_retention"), {"chat": days, "confirmed": "yes"})
+    previewed = previewed_in(page.post(reverse("admin_retention"), {"chat": "30"}).text)
+    answer = page.post(reverse("admin_retention"), {"chat": days} | previewed)
     assert answer.status_code == 422
     assert f'value="{days}"' in answer.content.decode()
     assert not RetentionRule.objects.exists()
@@ -630,7 +652,7 @@ def test_retention_rules_are_applied_once_a_day(memory, ada, bob):
 
 def test_an_empty_retention_rule_keeps_everything(memory, page, ada, bob):
     retention.save_rules({"chat": 1}, by=ada.pk)
-    page.post(reverse("admin_retention"), {"confirmed": "yes"})
+    page.post(reverse("admin_retention"), previewed_in(page.post(reverse("admin_retention")).text))
     exchange(bob, "Old", timestamp=ago(days=400))
     assert retention.get_rules() == {}
     assert not operations.enqueue_retention_if_due()

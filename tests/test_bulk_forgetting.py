@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import uuid
 from collections.abc import Callable
@@ -70,7 +71,10 @@ def delete_account(administrator: Client, person: Client, ids: list[str]) -> Non
 def apply_retention(administrator: Client, person: Client, ids: list[str]) -> None:
     counted = administrator.post("/admin/retention", {"api": "365"}).text
     assert re.search(rf"{len(ids)} exchanges<", counted), counted
-    assert administrator.post("/admin/retention", {"api": "365", "confirmed": "yes"}).status_code == 302
+    previewed = re.search(r'name="previewed"\s+value="([^"]+)"', counted)
+    assert previewed, counted
+    form = {"api": "365", "previewed": html.unescape(previewed[1])}
+    assert administrator.post("/admin/retention", form).status_code == 302
 
 
 @pytest.mark.parametrize("forget", [forget_in_bulk, delete_account, apply_retention])

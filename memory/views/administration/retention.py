@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -34,7 +35,7 @@ class RuleRow:
 @admin_required
 @require_http_methods(["GET", "POST"])
 def rules(request: PageRequest) -> HttpResponse:
-    """Show the rules; a POST previews new ones, and a confirmed POST saves and applies them."""
+    """Show the rules; a POST previews new ones, and a POST of what was previewed saves and applies them."""
     if request.method == "GET":
         days = {source: str(count) for source, count in retention.get_rules().items()}
         return _page(request, days)
@@ -43,7 +44,9 @@ def rules(request: PageRequest) -> HttpResponse:
     if errors:
         return _page(request, days, errors=errors, status=422)
     new_rules = {source: int(text) for source, text in days.items() if text}
-    if request.POST.get("confirmed") != "yes":
+    if (previewed := request.POST.get("previewed")) != urlencode(days):
+        if previewed:
+            messages.error(request, _("The days were changed after the preview. Check what they affect, then save."))
         return _page(request, days, affected=retention.preview(new_rules))
     retention.save_rules(new_rules, by=request.user.pk)
     if not new_rules:
@@ -77,7 +80,13 @@ def _page(
         )
         for source, label in SOURCES.items()
     ]
-    context = {"section": "admin", "tab": "retention", "rows": rows, "is_counted": affected is not None}
+    context = {
+        "section": "admin",
+        "tab": "retention",
+        "rows": rows,
+        # Sent back with the days: only what was counted is saved.
+        "previewed": "" if affected is None else urlencode(days),
+    }
     return render(request, "memory/admin_retention.html", context, status=status)
 
 
