@@ -45,6 +45,17 @@ def test_administrators_set_limits_and_prices_on_their_page(memory, person):
     assert "the price of fake" in audit
 
 
+def test_prices_are_shown_as_they_were_entered(memory, person):
+    client = signed_in(AdministratorFactory())
+    form = {"model": "fake", "input_price": "0.075", "cached_price": "0.0125", "output_price": "1"}
+    client.post("/admin/usage/prices", form)
+    client.post("/admin/usage/currency", {"currency": "EUR"})
+
+    shown = page(client, "/admin/usage/limits")
+
+    assert all(text in shown for text in ("0.075 EUR", "0.0125 EUR", "1.00 EUR"))
+
+
 def test_administrators_see_everybody_and_others_themselves(memory, person):
     other = PersonFactory(name="Olga Other")
     used(person, 1234)

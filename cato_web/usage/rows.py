@@ -15,7 +15,7 @@ from cato_web.usage.forms import target_value
 from cato_web.usage.names import limit_name, names_of
 from chat.usage.counting import month_start
 from chat.usage.limits import format_amount, list_limits
-from chat.usage.prices import format_money, get_currency, list_prices
+from chat.usage.prices import format_money, format_price, get_currency, list_prices
 from chat.usage.reports import EVERYBODY, UsageFilter, UsageSum, months_with_usage, total_usage, usage_by
 from memory.api import format_number
 
@@ -111,9 +111,9 @@ def price_rows() -> list[PriceRow]:
     return [
         PriceRow(
             price.model,
-            format_money(price.input_price, currency),
-            "" if price.cached_price is None else format_money(price.cached_price, currency),
-            format_money(price.output_price, currency),
+            format_price(price.input_price, currency),
+            "" if price.cached_price is None else format_price(price.cached_price, currency),
+            format_price(price.output_price, currency),
             f"{reverse('admin_limits')}?{urlencode({'model': price.model})}#price",
         )
         for price in list_prices()

@@ -75,3 +75,9 @@ def format_money(amount: Decimal, currency: str) -> str:
     """Return an amount such as 1.20 EUR, with four decimal places below 0.01."""
     places = 4 if 0 < abs(amount) < Decimal("0.01") else 2
     return f"{format_number(float(amount), places)} {currency}".strip()
+
+
+def format_price(price: Decimal, currency: str) -> str:
+    """Return a price such as 1.20 EUR or 0.075 EUR, with all of its decimal places."""
+    places = max(2, -int(price.normalize().as_tuple().exponent))
+    return f"{format_number(float(price), places)} {currency}".strip()
