@@ -153,6 +153,7 @@ def test_administrators_read_and_set_everything_over_the_api(memory, person):
     assert put("limits", personal).status_code == 422
     assert put("limits", body | {"hard": None}).json()["limits"] == []
     assert put("prices", {"model": "fake", "input": 0.25, "output": 2}).json()["prices"][0]["input"] == 0.25
+    assert put("prices", {"model": "fake", "input": 0.00004, "output": 2}).status_code == 422, "it would be stored as 0"
     assert client.delete("/api/admin/prices?model=fa%00ke").json()["prices"] == [], "without the NUL"
 
 
