@@ -157,6 +157,19 @@ def test_an_invalid_filter_is_reported_and_hides_nothing(memory, page, bob, filt
     assert str(row.pk) in text
 
 
+@pytest.mark.parametrize("view", ["admin_exchanges", "admin_documents"])
+def test_with_an_invalid_filter_only_ticked_rows_can_be_chosen(memory, page, bob, view):
+    document(bob, "menu.txt", "Soup on Monday. " * 40)
+    valid = page.get(reverse(view), {"person": bob.pk}).text
+    assert 'name="all"' in valid
+    assert f'name="filters" value="person={bob.pk}"' in valid
+
+    invalid = page.get(reverse(view), {"person": "nobody"}).text
+
+    assert 'name="all"' not in invalid
+    assert 'name="filters" value=""' in invalid
+
+
 # Reveals
 
 
