@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import InterfaceError
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -463,6 +464,71 @@ def test_the_sweep_purges_within_the_configured_time(memory, person, indexed_fac
 
     assert Collection.objects.get().purge_needed_since is None
     assert Collection.objects.get().name != collection.name
+
+
+@pytest.fixture
+def full_disk(memory, person, indexed_facts, monkeypatch) -> Callable[[], None]:
+    """Forget a fact, let every vacuum fail and count them in `calls`; return the function that frees the disk."""
+    real, calls = purge.vacuum_database, []
+
+    def fail() -> None:
+        calls.append(1)
+        raise OperationalError("database or disk is full")
+
+    def free() -> None:
+        monkeypatch.setattr(purge, "vacuum_database", real)
+
+    free.calls = calls
+    memory.forget([indexed_facts[0].id], by=person.id)
+    memory.erase_forgotten()
+    monkeypatch.setattr(purge, "_next_attempt", 0.0)
+    monkeypatch.setattr(purge, "vacuum_database", fail)
+    return free
+
+
+def test_after_a_failed_vacuum_the_files_are_removed_and_only_the_vacuum_is_repeated(full_disk, monkeypatch):
+    requested: list[bool] = []
+    monkeypatch.setattr(store, "request_file_cleanup", lambda: requested.append(True))
+    before = Collection.objects.get()
+    for _ in range(2):
+        with pytest.raises(OperationalError):
+            purge.purge_pending()
+        assert requested.pop()
+        unpurged = Collection.objects.get()
+        assert unpurged.name == generations.next_collection_name(before.name)
+        assert unpurged.purge_needed_since == before.purge_needed_since
+
+    full_disk()
+    assert purge.purge_pending() == 1
+    purged = Collection.objects.get()
+    assert (purged.name, purged.purge_needed_since) == (unpurged.name, None)
+    assert is_idle()
+
+
+def test_what_is_forgotten_after_a_failed_vacuum_is_purged_from_the_files_as_well(
+    memory, person, indexed_facts, full_disk
+):
+    with pytest.raises(OperationalError):
+        purge.purge_pending()
+    memory.forget([indexed_facts[1].id], by=person.id)
+    memory.erase_forgotten()
+    rebuilt = Collection.objects.get().name
+
+    full_disk()
+    assert purge.purge_pending() == 1
+    assert Collection.objects.get().name == generations.next_collection_name(rebuilt)
+    assert Collection.objects.get().purge_needed_since is None
+
+
+def test_the_sweep_repeats_a_failed_vacuum_only_after_an_hour(full_disk, monkeypatch):
+    Collection.objects.update(purge_needed_since=_hours_before(timezone.now(), 24))
+    for _ in range(3):
+        assert purge.purge_overdue() == 0
+    assert len(full_disk.calls) == 1
+
+    full_disk()
+    monkeypatch.setattr(purge, "_next_attempt", purge._next_attempt - 3600)
+    assert purge.purge_overdue() == 1
 
 
 def _hours_before(moment: Any, hours: float) -> Any:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from django.apps import apps
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -43,40 +43,51 @@ _PAGE = 500
 # Seconds. A search that has already read the old collection's name can still query it for this time.
 _READER_GRACE = 0.5
 _MAX_CHECKPOINTS = 20
+# A vacuum copies the whole database before it fails on a full disk.
+_RETRY_SECONDS = 3600.0
+_next_attempt = 0.0
 
 
 def purge_pending(*, before: datetime | None = None, progress: ProgressCallback = no_progress) -> int:
-    """Rebuild every collection marked for purging, vacuum the database, and return the number of rebuilt collections.
+    """Rebuild every collection marked for purging, vacuum the database, and return the number of purged collections.
 
     `before` limits the call to collections that were marked at or before that time. The mark of a collection is cleared only
-    after its rebuild and the vacuum. If Cato manages the Chroma server, it asks the server to remove the dropped files.
-    The call can be interrupted and repeated. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
+    after its rebuild and the vacuum. If the vacuum fails, the next call does not rebuild it again, but vacuums only. If
+    Cato manages the Chroma server, it asks the server to remove the dropped files. The call can be interrupted and
+    repeated. Raises VectorStoreUnavailableError, VectorStoreDisabledError and DatabaseError.
     """
     pending = Collection.objects.exclude(purge_needed_since=None)
     if before is not None:
         pending = pending.filter(purge_needed_since__lte=before)
-    rebuilt: list[tuple[Collection, datetime]] = []
+    purged: list[tuple[Collection, datetime]] = []
     try:
         for collection in pending.order_by("pk"):
             started_at = timezone.now()
-            if rebuild_collection(collection, progress=progress):
-                rebuilt.append((collection, started_at))
+            if _awaits_vacuum_only(collection) or rebuild_collection(collection, progress=progress):
+                purged.append((collection, started_at))
     finally:  # also if a later collection could not be rebuilt
-        if rebuilt:
+        if purged:
+            # Before the vacuum, which fails on a full disk. Once for all, because the supervisor stops Chroma to remove
+            # the files.
+            store.request_file_cleanup()
+            for collection, started_at in purged:
+                _note_rebuild(collection, started_at)
             delete_orphan_cache_entries()
             vacuum_database()
-            # Once for all, because the supervisor stops Chroma to remove the files.
-            store.request_file_cleanup()
-        for collection, started_at in rebuilt:
+        for collection, started_at in purged:
             _clear_purge_flag(collection, started_at)
-    return len(rebuilt)
+    return len(purged)
 
 
 def purge_overdue() -> int:
     """Purge the collections that were marked more than half of `erase_within_hours` ago; return their number.
 
-    If the vector store is unavailable or disabled, log a warning and return 0.
+    If the vector store is unavailable or disabled, log a warning and return 0. If the database cannot be vacuumed, log a
+    warning, return 0, and do nothing for an hour.
     """
+    global _next_attempt
+    if time.monotonic() < _next_attempt:
+        return 0
     deadline = timezone.now() - timedelta(hours=settings.CATO.vector_store.erase_within_hours) / 2
     if not Collection.objects.filter(purge_needed_since__lte=deadline).exists():
         return 0
@@ -85,19 +96,23 @@ def purge_overdue() -> int:
     except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
         log.warning("collections could not be rebuilt yet: %s", error)
         return 0
+    except (DatabaseError, OSError) as error:
+        _next_attempt = time.monotonic() + _RETRY_SECONDS
+        log.warning("deleted data could not be purged; trying again in %g s: %s", _RETRY_SECONDS, error)
+        return 0
 
 
 def purge_all(*, progress: ProgressCallback = no_progress) -> int:
-    """Drop orphan collections and cache entries, run `purge_pending`, and return the number of rebuilt collections.
+    """Drop orphan collections and cache entries, run `purge_pending`, and return the number of purged collections.
 
     The database is vacuumed even if no collection was marked for purging.
     """
     drop_orphan_collections()
-    rebuilt = purge_pending(progress=progress)
-    if not rebuilt:
+    purged = purge_pending(progress=progress)
+    if not purged:
         delete_orphan_cache_entries()
         vacuum_database()
-    return rebuilt
+    return purged
 
 
 def rebuild_collection(collection: Collection, *, progress: ProgressCallback = no_progress) -> bool:
@@ -168,10 +183,30 @@ def _switch(collection: Collection, source: str, target: str) -> bool:
     return True
 
 
+def _awaits_vacuum_only(collection: Collection) -> bool:
+    """Return True if an earlier call rebuilt the collection, and failed to vacuum the database."""
+    return collection.last_marked_at is None
+
+
+def _note_rebuild(collection: Collection, started_at: datetime) -> None:
+    """Note that the collection needs no rebuild, unless vectors or exchanges of its spaces were deleted since then."""
+    if not _has_forgotten_since(collection, started_at):
+        # The filter keeps a mark that was set meanwhile.
+        row = Collection.objects.filter(pk=collection.pk, last_marked_at=collection.last_marked_at)
+        row.update(last_marked_at=None)
+
+
 def _clear_purge_flag(collection: Collection, started_at: datetime) -> None:
     """Clear the purge mark, or set it to `started_at` if vectors or exchanges of its spaces were deleted since then."""
-    forgotten = Exchange.objects.filter(space__placements__collection=collection).exclude(forgotten_at=None)
-    forgotten = forgotten.filter(Q(forgotten_at__gte=started_at) | Q(erased_at__gte=started_at) | Q(erased_at=None))
     row = Collection.objects.filter(pk=collection.pk)
-    is_marked_again = forgotten.exists() or row.filter(last_marked_at__gte=started_at).exists()
+    is_marked_again = (
+        _has_forgotten_since(collection, started_at) or row.filter(last_marked_at__gte=started_at).exists()
+    )
     row.update(purge_needed_since=started_at if is_marked_again else None)
+
+
+def _has_forgotten_since(collection: Collection, started_at: datetime) -> bool:
+    """Return True if exchanges of its spaces were forgotten or erased since then, or are not erased yet."""
+    forgotten = Exchange.objects.filter(space__placements__collection=collection).exclude(forgotten_at=None)
+    unpurged = Q(forgotten_at__gte=started_at) | Q(erased_at__gte=started_at) | Q(erased_at=None)
+    return forgotten.filter(unpurged).exists()
