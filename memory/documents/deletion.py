@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable
@@ -20,6 +21,8 @@ from memory.knowledge.sources import follow_sources, statements_supported_by
 from memory.models import Chunk, Document, DocumentVersion, Event, Exchange, HiddenPassage
 from memory.models.documents import FOLDER
 from memory.utils import stored_files
+
+log = logging.getLogger(__name__)
 
 Stage = DocumentVersion.Stage
 _BATCH_SIZE = 200
@@ -100,15 +103,19 @@ def delete_old_versions(document: Document, count: int, *, by: uuid.UUID) -> int
 def cleanup_documents() -> int:
     """Forget unused chunks and delete unused originals; return the number of removed versions.
 
-    The call can be repeated.
+    The call can be repeated. A version whose original cannot be deleted is left for the next call.
     """
     while _forget_batch():
         pass
     HiddenPassage.objects.filter(version__stage__in=_WITHOUT_CHUNKS).delete()
     removed = 0
     for version in _removable_versions():
-        if version.original.name:
-            default_storage.delete(version.original.name)
+        try:
+            if version.original.name:
+                default_storage.delete(version.original.name)
+        except OSError as error:
+            log.warning("the file %s could not be deleted: %s", version.original.name, error.strerror or error)
+            continue
         # The chunk rows of a forgotten document stay without text, because its receipt counts them.
         version.chunks.update(location="")
         DocumentVersion.objects.filter(pk=version.pk).update(
