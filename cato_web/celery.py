@@ -58,12 +58,16 @@ def _sweep_loop() -> None:
 
 def _run_all(*steps: Callable[[], object]) -> None:
     """Run each step, whether or not the ones before it succeeded."""
+    from memory.api import CatoError
+
     for step in steps:
         try:
             step()
         except DatabaseError as error:
             log.warning("%s could not run: %s", step.__name__, type(error).__name__)
             close_old_connections()
+        except CatoError as error:
+            log.warning("%s could not run: %s", step.__name__, error)
         except Exception:
             # Any error: one failing step must end neither the other steps nor the sweep thread.
             log.exception("%s failed", step.__name__)
@@ -98,7 +102,7 @@ def sweep() -> None:
         exports.check_after_forgetting,
         run_account_deletions,
         queue_deliveries,
-        memory.sweep,
+        *memory.SWEEP_STEPS,
         memory.release_unused_models,
     )
 

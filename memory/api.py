@@ -132,7 +132,7 @@ from memory.knowledge.unread import MAX_CLUSTER, next_batch, unread_exchanges
 from memory.knowledge.unread import is_due as has_unread_exchanges
 from memory.lexical.marks import TextPart, contains_all_words, marked_excerpt
 from memory.lexical.suggestions import suggest_query
-from memory.maintenance import backfill, count_queued, count_unembedded_imports, embed_queued, sweep
+from memory.maintenance import SWEEP_STEPS, backfill, count_queued, count_unembedded_imports, embed_queued
 from memory.models import (
     CachedEmbedding,
     Chunk,

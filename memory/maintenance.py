@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,10 +14,8 @@ from memory import jobs
 from memory.documents.deletion import cleanup_documents
 from memory.documents.extraction_runs import has_due_extraction
 from memory.documents.publishing import publish_ready_versions
-from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.exchanges.forgetting import erase_forgotten
 from memory.index import generations
-from memory.index.generations import activate_built_generation
 from memory.index.indexing import index_pending
 from memory.index.placement import vacate_former_collections
 from memory.index.purge import purge_overdue
@@ -30,8 +28,6 @@ from memory.index.reconcile import (
 )
 from memory.models import Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Operation
 from memory.retrieval.tuning.probe_fitting import fit_missing_probes
-
-log = logging.getLogger(__name__)
 
 _BATCH_SIZE = 500
 # Limit of exchanges that a sweep embeds itself, so that its other work is not delayed. A worker embeds the rest.
@@ -49,36 +45,37 @@ class BackfillReport:
     error: str
 
 
-def sweep() -> None:
-    """Embed a limited number of due exchanges, erase forgotten ones, and activate complete indexes and documents.
-
-    The sweep also moves spaces that got another collection out of the former one, fits missing probes, drops replaced
-    indexes of models that are no longer installed, purges overdue indexes and sends wake-ups for due operations and
-    extractions.
-    """
-    generations.replace_uninstalled_model()
-    vacate_former_collections()
-    fit_missing_probes()
+def _index_due() -> None:
     if index_pending(limit=_SWEEP_LIMIT) >= _SWEEP_LIMIT:
         jobs.wake_worker_on_commit("index_pending")
-    publish_ready_versions()
-    cleanup_documents()
-    erase_forgotten()
-    activate_built_generation()
-    _drop_uninstalled_generations()
-    purge_overdue()
+
+
+def _wake_for_operations() -> None:
     if jobs.has_due(Operation.objects.all()):
         jobs.wake_worker_on_commit("run_operations")
+
+
+def _wake_for_extraction() -> None:
     if has_due_extraction():
         # A worker extracts the text. Here it would delay the next sweep by up to the time limit of an extraction.
         jobs.wake_worker_on_commit("read_documents")
 
 
-def _drop_uninstalled_generations() -> None:
-    try:
-        generations.drop_uninstalled_generations()
-    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
-        log.warning("the index of a model that is not installed could not be dropped yet: %s", error)
+# What a sweep does, in this order. Each step is run whether or not the ones before it succeeded.
+SWEEP_STEPS: tuple[Callable[[], object], ...] = (
+    generations.replace_uninstalled_model,
+    vacate_former_collections,
+    fit_missing_probes,
+    _index_due,
+    publish_ready_versions,
+    cleanup_documents,
+    erase_forgotten,
+    generations.activate_built_generation,
+    generations.drop_uninstalled_generations,
+    purge_overdue,
+    _wake_for_operations,
+    _wake_for_extraction,
+)
 
 
 def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:

@@ -173,6 +173,12 @@ def document(owner: User, name: str, content: str | bytes, **fields: Any) -> Doc
     return Document.objects.get(pk=version.document_id)
 
 
+def sweep_memory() -> None:
+    """Do what a sweep does in memory, once; unlike in a worker, an error ends the sweep."""
+    for step in api.SWEEP_STEPS:
+        step()
+
+
 def process_documents() -> None:
     """Do the workers' work for documents until none is left."""
     api.read_documents()

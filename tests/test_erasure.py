@@ -212,12 +212,11 @@ def test_erase_removes_texts_and_vectors_from_all_files_of_a_running_cato(filled
 MOVE = """
 import time
 from memory.index import placement
-from memory.maintenance import sweep
 shared = Placement.objects.get(space__kind="own").collection
 placement.MAX_SHARED_SPACE = 2
 placement.rebalance(shared)
 while EmbeddingJob.objects.exclude(state="done").exists() or Placement.objects.filter(is_current=False).exists():
-    sweep()
+    for step in api.SWEEP_STEPS: step()
     time.sleep(.1)
 out = Placement.objects.get(space__kind="own").collection.is_shared
 """

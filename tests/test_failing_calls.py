@@ -25,7 +25,7 @@ from memory.models import (
     Statement,
 )
 from memory.spaces import access
-from tests.factories import exchange, group, signed_in, statement, thread, upload
+from tests.factories import exchange, group, signed_in, statement, sweep_memory, thread, upload
 from tests.failing_calls import failing_call
 from tests.test_import_jobs import export, submit
 from tests.topology import IS_LONG
@@ -65,7 +65,7 @@ def recover() -> None:
             model.objects.update(locked_until=None, due_at=timezone.now())
         api.read_documents()
         run_imports()
-        api.sweep()
+        sweep_memory()
     assert EmbeddingJob.objects.exclude(state="done").count() == 0
     drift = api.measure_drift()
     assert (drift.rows_without_vector, drift.vectors_without_row) == (0, 0)

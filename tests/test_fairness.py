@@ -12,7 +12,7 @@ from memory.documents import extraction_runs
 from memory.models import DocumentVersion, EmbeddingJob
 from memory.spaces import access
 from memory.utils.fairness import Turns
-from tests.factories import PersonFactory, exchange, upload
+from tests.factories import PersonFactory, exchange, sweep_memory, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -111,7 +111,7 @@ def test_a_sweep_embeds_a_limited_batch_so_that_other_work_gets_done(memory, ali
     for number in range(70):
         exchange(alice, f"Note {number}")
 
-    memory.sweep()
+    sweep_memory()
 
     pending = EmbeddingJob.objects.exclude(state="done").count()
     assert 0 < pending < 70

@@ -34,7 +34,7 @@ from memory.models import (
 )
 from memory.spaces import access
 from tests.crashes import crashes_at
-from tests.factories import PersonFactory, exchange
+from tests.factories import PersonFactory, exchange, sweep_memory
 from tests.topology import IS_LONG
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -392,7 +392,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_erasure(memory, person, monk
         assert one.id not in {hit.exchange.id for hit in memory.search("safe combination", spaces=readable).results}
 
         ErasureJob.objects.update(locked_until=None)
-        memory.sweep()
+        sweep_memory()
 
         one.refresh_from_db()
         assert (one.user_message, one.content_hash, one.erased_at is None) == ("", "", False), step

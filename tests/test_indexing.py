@@ -20,7 +20,7 @@ from memory.errors import EmbeddingDimensionError, EmbeddingError, VectorStoreRe
 from memory.index import chroma, generations, parts, store
 from memory.models import CachedEmbedding, Collection, EmbeddingJob, IndexGeneration, Job
 from memory.spaces import access
-from tests.factories import exchange
+from tests.factories import exchange, sweep_memory
 from tests.model_folders import link_model
 
 pytestmark = pytest.mark.django_db
@@ -284,7 +284,7 @@ def test_the_sweep_finds_jobs_without_a_wake_up(memory, person):
     two = exchange(person, "The safe combination is 12-34-56.")
     memory.forget([two.id], by=person.id)
 
-    memory.sweep()
+    sweep_memory()
 
     assert memory.memory_states([one.id, two.id]) == {one.id: "remembered", two.id: "forgotten"}
     two.refresh_from_db()
@@ -342,8 +342,8 @@ def test_an_index_without_an_installed_model_is_rebuilt_and_search_is_lexical_me
     assert "2 of 2 exchanges are indexed." in client.get("/").content.decode()
     old = Collection.objects.get(generation__model="/models/no-longer-there").name
     assert store.count(old) > 0
-    memory.sweep()  # starts the new index
-    memory.sweep()  # activates it when it is complete
+    sweep_memory()  # starts the new index
+    sweep_memory()  # activates it when it is complete
 
     found = memory.search("boiler", spaces=readable)
     assert not found.is_lexical_only
@@ -377,7 +377,7 @@ def test_the_banner_says_that_no_embedding_model_is_installed(memory, person, cl
     memory.index_pending()
     monkeypatch.setattr(local, "_INSTALLED", {multilingual_e5.NAME: lambda: Path("/models/no-longer-there")})
 
-    memory.sweep()
+    sweep_memory()
 
     page = client.get("/").content.decode()
     assert "The embedding model local/multilingual-e5-small is not installed." in page

@@ -17,11 +17,10 @@ from chat import stats
 from chat.models import Thread
 from chat.turns.queue import start_all_queued
 from chat.turns.stopping import interrupt_stale_answers
-from memory import maintenance
 from memory.administration.filters import exchanges
 from memory.api import ids_by_date, newest_in_spaces, parse_filter, readable_space_ids
 from memory.knowledge.listing import StatementFilter, authors_of_statements, count_to_review, statement_ids
-from tests.factories import PersonFactory, exchange, signed_in
+from tests.factories import PersonFactory, exchange, signed_in, sweep_memory
 from tests.topology import TOPOLOGY
 
 pytestmark = [
@@ -58,8 +57,8 @@ def _is_cheap(step: str) -> bool:
 
 def test_a_sweep_without_due_work_reads_no_large_table(chroma):
     exchange(PersonFactory(), "The key hangs behind the clock.")
-    maintenance.sweep()
-    assert reads_of_large_tables(maintenance.sweep) == set()
+    sweep_memory()
+    assert reads_of_large_tables(sweep_memory) == set()
 
 
 def test_queued_messages_and_stale_answers_are_found_by_their_indexes(chroma):

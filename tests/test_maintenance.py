@@ -22,9 +22,10 @@ from cato_web.celery import run_startup_backfills, sweep
 from cato_web.management import store_command
 from chat import services as chat_services
 from memory.administration import operations
+from memory.documents import deletion
 from memory.documents.deletion import forget_documents
 from memory.embeddings import local
-from memory.errors import EmbeddingError
+from memory.errors import EmbeddingError, VectorStoreUnavailableError
 from memory.exchanges import lifecycle
 from memory.index import generations, purge, reconcile, store, vectors
 from memory.lexical.indexing import index_terms
@@ -41,7 +42,7 @@ from memory.models import (
 )
 from memory.spaces import access
 from tests import server
-from tests.factories import AdministratorFactory, document, exchange, group
+from tests.factories import AdministratorFactory, document, exchange, group, sweep_memory
 from tests.topology import IS_LONG, TOPOLOGY, only_long
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -101,18 +102,43 @@ def test_a_new_worker_writes_terms_that_an_earlier_version_did_not(memory, perso
     assert LexicalEntry.objects.count() == 3
 
 
-@pytest.mark.parametrize("error", [ValueError("unexpected"), InterfaceError("connection already closed")])
-def test_a_step_of_the_sweep_that_fails_prevents_none_of_the_others(memory, person, indexed_facts, monkeypatch, error):
+@pytest.mark.parametrize(
+    "error", [ValueError("unexpected"), InterfaceError("connection already closed"), VectorStoreUnavailableError()]
+)
+@pytest.mark.parametrize(("module", "step"), [(chat_services, "purge_deleted"), (deletion, "_forget_batch")])
+def test_a_step_of_the_sweep_that_fails_prevents_none_of_the_others(
+    memory, person, indexed_facts, monkeypatch, error, module, step
+):
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(chat_services, "purge_deleted", fail)
+    monkeypatch.setattr(module, step, fail)
     stored = exchange(person, "The ladder leans behind the shed.")
     assert memory.memory_states([stored.id]) == {stored.id: "remembering"}
+    memory.forget([indexed_facts[0].id], by=person.id)
 
     sweep()
 
     assert memory.memory_states([stored.id]) == {stored.id: "remembered"}
+    assert memory.receipt_for([indexed_facts[0].id]).under_way == 0
+
+
+def test_the_sweep_goes_on_while_an_unfinished_index_cannot_be_dropped(
+    memory, person, indexed_facts, monkeypatch, caplog
+):
+    building = IndexGeneration.objects.create(
+        provider="local", model="/models/another", state=IndexGeneration.State.BUILDING
+    )
+    Collection.objects.create(generation=building, name="unfinished", is_shared=True)
+    IndexGeneration.objects.filter(state=IndexGeneration.State.ACTIVE).update(model="/models/no-longer-there")
+    away = VectorStoreUnavailableError("The vector store cannot be reached.")
+    monkeypatch.setattr(store, "drop", lambda name: (_ for _ in ()).throw(away))
+    memory.forget([indexed_facts[0].id], by=person.id)
+
+    sweep()
+
+    assert "replace_uninstalled_model could not run: The vector store cannot be reached." in caplog.messages
+    assert memory.receipt_for([indexed_facts[0].id]).under_way == 0
 
 
 def test_exchanges_forgotten_during_backfill_get_no_terms(memory, person, indexed_facts, monkeypatch):
@@ -452,7 +478,7 @@ def test_erase_reports_what_could_not_be_erased(memory, person, indexed_facts, s
 
 def test_the_sweep_purges_within_the_configured_time(memory, person, indexed_facts, monkeypatch):
     memory.forget([indexed_facts[0].id], by=person.id)
-    memory.sweep()
+    sweep_memory()
     collection = Collection.objects.get()
     assert collection.purge_needed_since is not None
 
@@ -460,7 +486,7 @@ def test_the_sweep_purges_within_the_configured_time(memory, person, indexed_fac
         purge_needed_since=collection.purge_needed_since
         - 0.6 * (collection.purge_needed_since - _hours_before(collection.purge_needed_since, 24))
     )
-    memory.sweep()
+    sweep_memory()
 
     assert Collection.objects.get().purge_needed_since is None
     assert Collection.objects.get().name != collection.name

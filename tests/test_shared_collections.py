@@ -19,11 +19,10 @@ from memory import jobs
 from memory.exchanges.receipts import receipt_for
 from memory.filters import parse_filter
 from memory.index import chroma, generations, indexing, placement, purge, reconcile, store, vectors
-from memory.maintenance import sweep
 from memory.models import Collection, EmbeddingJob, Exchange, Job, Placement, Space
 from memory.spaces import access, groups
 from tests.crashes import crashes_at
-from tests.factories import PersonFactory, exchange, group
+from tests.factories import PersonFactory, exchange, group, sweep_memory
 from tests.topology import IS_LONG, only_long
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -136,7 +135,7 @@ def test_a_person_without_vectors_gets_no_candidates(memory, candidates):
     stranger = PersonFactory()
     assert candidates(stranger) == set()
     exchange(stranger, "Something else.")
-    memory.sweep()
+    sweep_memory()
     assert len(candidates(stranger)) == 1
 
 
@@ -258,7 +257,7 @@ def test_a_space_that_grows_moves_to_its_own_collection_and_stays_searchable(mem
     dedicated = collection_of(own(alice))
     assert not dedicated.is_shared
     assert stored_spaces([*first, *added], dedicated) == {str(own(alice).id)}
-    sweep()
+    sweep_memory()
     assert stored_spaces([*first, *added], shared) == set()
     assert stored_spaces(kept, shared) == {str(own(bob).id)}
     assert candidates(alice) == {one.id for one in [*first, *added]}
@@ -275,7 +274,7 @@ def test_a_full_collection_gives_its_largest_space_to_another_shared_one(memory,
 
     written[bob] += notes(bob, 1, text="Mast")
     memory.index_pending()
-    sweep()
+    sweep_memory()
 
     assert collection_of(own(alice)) != shared
     assert collection_of(own(alice)).is_shared
@@ -303,7 +302,7 @@ def test_both_collections_are_searched_while_a_space_moves(memory, candidates, l
     assert stored_spaces([*first, *added], shared), "only a part has moved"
     assert candidates(alice) == expected
     memory.index_pending()
-    sweep()
+    sweep_memory()
     assert candidates(alice) == expected
     assert stored_spaces([*first, *added], shared) == set()
     assert_consistent()
@@ -324,7 +323,7 @@ def test_a_space_that_returns_to_a_collection_uses_its_placement_again(memory, c
 
     placement.rebalance(second)
     memory.index_pending()
-    sweep()
+    sweep_memory()
 
     assert collection_of(own(alice)) == first
     assert Placement.objects.filter(space=own(alice)).count() == 1
@@ -369,7 +368,7 @@ def test_concurrent_workers_move_the_same_space_once(memory, limits):
     for worker in workers:
         worker.join()
     memory.index_pending()
-    sweep()
+    sweep_memory()
 
     assert Placement.objects.filter(collection=shared).count() == 1
     assert Collection.objects.count() == 2
@@ -398,8 +397,8 @@ def test_a_batch_whose_space_moves_meanwhile_ends_in_the_new_collection(
     written: list[str] = []
     monkeypatch.setattr(store, "upsert", lambda *args, real=store.upsert: written.append(args[0]) or real(*args))
     memory.index_pending()
-    sweep()
-    sweep()
+    sweep_memory()
+    sweep_memory()
 
     assert (shared.name in written) == (moment == "_mark_indexed")
     assert not collection_of(own(alice)).is_shared
@@ -447,7 +446,7 @@ def test_a_crash_at_any_line_of_a_move_loses_nothing(memory, candidates, limits)
         # If the process died before it counted the vectors, those of the next batch are counted with them.
         added += notes(alice, 1, space=crew, text="Sail")
         for _ in range(3):
-            sweep()
+            sweep_memory()
 
         assert candidates(alice) == {one.id for one in [*first, *added]}, step
         assert candidates(bob) == {one.id for one in kept}, step
@@ -516,7 +515,7 @@ def test_a_collection_that_a_space_has_left_is_purged_once_its_vectors_are_delet
     monkeypatch.setattr(store, "copy", move_meanwhile)
     purge.purge_pending()
 
-    sweep()
+    sweep_memory()
     assert stored_spaces(rows, collection_of(own(bob))) == set()
     shared.refresh_from_db()
     assert shared.purge_needed_since is not None, "the copied vectors are in its files"
@@ -557,7 +556,7 @@ def test_a_rebuild_keeps_vectors_that_wait_to_be_moved(memory, candidates, limit
 
     assert candidates(alice) == {one.id for one in rows}
     memory.index_pending()
-    sweep()
+    sweep_memory()
     assert_consistent()
 
 
@@ -619,7 +618,7 @@ def test_another_generation_places_the_spaces_anew(memory, candidates, limits):
     limits(4000, 1000)
 
     generations.start_reindex(again=True)
-    sweep()
+    sweep_memory()
     generations.drop_retired_generations()
 
     assert Collection.objects.get().is_shared
