@@ -52,6 +52,15 @@ def test_locks_with_pauses_between_them_are_work(tmp_path, chroma, database, mon
     assert not chroma.has_exited
 
 
+def test_a_damaged_file_is_not_locked(tmp_path, chroma, monkeypatch):
+    monkeypatch.setattr(lock_watch, "_LOCKED_FOR", 0)
+    (tmp_path / "chroma.sqlite3").write_bytes(b"damaged" * 1000)
+    watch = LockWatch(chroma, tmp_path)
+    watch.check()
+    watch.check()
+    assert not chroma.has_exited
+
+
 def test_files_that_do_not_exist_yet_are_not_locked(tmp_path, chroma, monkeypatch):
     monkeypatch.setattr(lock_watch, "_LOCKED_FOR", 0)
     watch = LockWatch(chroma, tmp_path)

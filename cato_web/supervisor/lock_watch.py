@@ -41,6 +41,6 @@ def _is_locked(database: Path) -> bool:
     try:
         with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=0)) as connection:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:  # a damaged file is not locked
         return "locked" in str(error)
     return False
