@@ -21,7 +21,9 @@ import psutil
 import pytest
 import redis
 
+from cato_web.supervisor.data_dir_lock import data_dir_lock
 from cato_web.supervisor.process import ChildProcess
+from cato_web.supervisor.server_info import FILE_NAME, running_server_info, write_server_info
 from tests.topology import clean_environment, free_port, only_long
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,6 +79,16 @@ def run_refused(tmp_path: Path, *arguments: str, **environment: str) -> tuple[in
     command = [sys.executable, "-m", "cato_web.supervisor", *arguments]
     is_done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=30)
     return is_done.returncode, is_done.stderr
+
+
+def test_what_a_killed_serve_left_counts_for_nothing_although_its_process_id_is_used_again(tmp_path):
+    write_server_info(tmp_path / FILE_NAME, {"pid": os.getpid(), "url": "http://127.0.0.1:8000"})
+    assert running_server_info(tmp_path) == {}
+    with data_dir_lock(tmp_path, "`manage.py restore` works on"):
+        assert running_server_info(tmp_path) == {}
+    with data_dir_lock(tmp_path):
+        assert running_server_info(tmp_path)["url"] == "http://127.0.0.1:8000"
+    assert running_server_info(tmp_path) == {}
 
 
 def test_a_dead_child_is_restarted_and_the_end_leaves_no_process(tmp_path: Path) -> None:

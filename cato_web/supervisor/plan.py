@@ -10,10 +10,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import CHROMA
 from cato_web.supervisor.process import ChildProcess
+
+if TYPE_CHECKING:  # loads pydantic
+    from cato_web.config.schema import Config
 
 SETTINGS = "cato_web.settings"  # the environment may name another Django project's settings
 

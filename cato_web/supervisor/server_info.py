@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from cato_web.supervisor.data_dir_lock import is_locked_by_serve
+
 FILE_NAME = "serve.json"
 
 
@@ -21,8 +23,12 @@ def write_server_info(info_file: Path, content: Mapping[str, Any]) -> None:
 
 
 def running_server_info(data_dir: Path) -> Mapping[str, Any]:
-    """Return what a running `serve` on this data directory wrote about itself, or an empty mapping."""
-    return read_server_info(data_dir / FILE_NAME)
+    """Return what a running `serve` on this data directory wrote about itself, or an empty mapping.
+
+    Only the lock tells whether it runs: in a container, the process id that a killed `serve` left is soon used again.
+    """
+    server_info = read_server_info(data_dir / FILE_NAME)
+    return server_info if server_info and is_locked_by_serve(data_dir) else {}
 
 
 def read_server_info(info_file: Path) -> Mapping[str, Any]:
