@@ -44,25 +44,28 @@ def stop_sweeping(**kwargs: Any) -> None:
 
 
 def _sweep_loop() -> None:
-    _run_all(run_startup_backfills)
+    is_backfilled = _run_all(run_startup_backfills)
     activity = DatabaseActivity()
     swept_at = cleaned_at = -math.inf
     while not _stopping.wait(_SWEEP_INTERVAL):
         if activity.is_recent() or time.monotonic() - swept_at >= _QUIET_SWEEP_INTERVAL:
             swept_at = time.monotonic()
+            is_backfilled = is_backfilled or _run_all(run_startup_backfills)
             sweep()
         if time.monotonic() - cleaned_at > _CLEANUP_INTERVAL:
             cleaned_at = time.monotonic()
             cleanup()
 
 
-def _run_all(*steps: Callable[[], object]) -> None:
-    """Run each step, whether or not the ones before it succeeded."""
+def _run_all(*steps: Callable[[], object]) -> bool:
+    """Run each step, whether or not the ones before it succeeded; return True if all did."""
     from memory.api import CatoError
 
+    succeeded = 0
     for step in steps:
         try:
             step()
+            succeeded += 1
         except DatabaseError as error:
             log.warning("%s could not run: %s", step.__name__, type(error).__name__)
             close_old_connections()
@@ -72,6 +75,7 @@ def _run_all(*steps: Callable[[], object]) -> None:
             # Any error: one failing step must end neither the other steps nor the sweep thread.
             log.exception("%s failed", step.__name__)
     close_old_connections()
+    return succeeded == len(steps)
 
 
 def run_startup_backfills() -> None:

@@ -64,6 +64,19 @@ def test_the_first_write_after_a_long_rest_is_noticed_within_five_seconds(clock,
     assert sweeps_until(180, clock, monkeypatch, write)[-6:] == [120, 150, 165, 170, 175, 180]
 
 
+def test_what_an_upgrade_adds_is_tried_again_until_it_succeeds(clock, database, monkeypatch):
+    attempts = []
+
+    def run_startup_backfills():
+        attempts.append(clock.seconds)
+        if len(attempts) < 3:
+            raise OperationalError
+
+    monkeypatch.setattr(celery, "run_startup_backfills", run_startup_backfills)
+    sweeps_until(60, clock, monkeypatch)
+    assert [second - attempts[0] for second in attempts] == [0, 5, 10]
+
+
 @pytest.mark.parametrize("error", [OperationalError, FileNotFoundError])
 def test_a_database_that_does_not_respond_counts_as_active(clock, database, monkeypatch, error):
     activity = DatabaseActivity()
