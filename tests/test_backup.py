@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
+import os
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
@@ -27,9 +29,9 @@ from cato_web import VERSION
 from cato_web.accounts.models import AuditEntry, AuthenticatorApp, OneTimeLink, Passkey, RecoveryCode, User
 from cato_web.accounts.tokens import create_token
 from cato_web.backups import rows
-from cato_web.backups.errors import CorruptBackupError, RestoreError
+from cato_web.backups.errors import BackupWriteError, CorruptBackupError, RestoreError
 from cato_web.backups.restoring import restore
-from cato_web.backups.writing import back_up
+from cato_web.backups.writing import atomic_output, back_up
 from chat.encryption import encrypt
 from chat.llm import endpoint
 from chat.models import ModelPrice, Thread, ToolServer, Turn, UsageDay, UsageLimit
@@ -378,3 +380,31 @@ def test_a_restore_with_another_secret_key_names_what_is_lost(owner, settings):
 def test_the_backup_contains_the_package_version(db):
     project = tomllib.loads((server.ROOT / "pyproject.toml").read_text())
     assert project["project"]["version"] == VERSION
+
+
+@pytest.fixture(params=[None, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
+def hard_links(request, monkeypatch) -> None:
+    """Let hard links work, or fail as on file systems that have none."""
+
+    def fail(*_: Any) -> None:
+        raise OSError(request.param, os.strerror(request.param))
+
+    if request.param is not None:
+        monkeypatch.setattr(os, "link", fail)
+
+
+def test_a_backup_gets_its_name_once_it_is_complete_on_any_file_system(hard_links, tmp_path):
+    path = tmp_path / "cato.backup"
+    with atomic_output(path) as out:
+        out.write(b"all of it")
+        assert not path.exists()
+    assert path.read_bytes() == b"all of it"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_backup_replaces_no_file_that_was_written_meanwhile(hard_links, tmp_path):
+    path = tmp_path / "cato.backup"
+    with pytest.raises(BackupWriteError, match="cannot be written: File exists"), atomic_output(path):
+        path.write_bytes(b"another")
+    assert path.read_bytes() == b"another"
+    assert list(tmp_path.iterdir()) == [path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from memory.api import ProgressCallback, no_progress
 FORMAT = 1
 # Attribute of Django's SQLite connections, unknown to type checkers.
 _TRANSACTION_MODE = "transaction_mode"
+# What file systems answer that know no hard links, such as FAT and some network shares.
+_WITHOUT_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 _NOTE = (
     "Restore it with `python manage.py restore`. It contains password hashes and, if Cato generated it, the secret "
     "key: keep it as safe as the data directory."
@@ -72,11 +75,24 @@ def atomic_output(path: Path) -> Iterator[IO[bytes]]:
             yield out
             out.flush()
             os.fsync(out.fileno())
-        os.link(temporary, path)
+        _publish(temporary, path)
     except OSError as error:
         raise BackupWriteError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    """Give the file its name. Raises OSError, also if the name was given to another one in the meantime."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _WITHOUT_HARD_LINKS:
+            raise
+        # Renaming would replace another file, so nothing but this check protects it.
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        temporary.rename(path)
 
 
 @contextmanager
