@@ -288,6 +288,21 @@ def test_the_last_version_is_never_deleted_as_an_old_one(memory, person):
     assert "red" in texts(person)
 
 
+@pytest.mark.parametrize("stage", ["failed", "received"])
+def test_the_live_version_is_never_deleted_as_an_old_one(memory, person, keep_versions, stage):
+    keep_versions(5)
+    document(person, "buoys.html", PAGE.format("red"))
+    live = document(person, "buoys.html", PAGE.format("green"))
+    upload(person, "buoys.html", b"%PDF-1.7 and then nothing")
+    if stage == "failed":
+        memory.read_documents()
+    assert [state.stage for state in list_versions(live)] == [stage, "ready", "replaced"]
+
+    assert memory.delete_old_versions(live, 1, by=person.id) == 1
+    assert [state.number for state in list_versions(live)] == [3, 2]
+    assert "green" in texts(person)
+
+
 def test_as_many_versions_as_configured_are_kept_of_each_document(memory, person, keep_versions):
     keep_versions(2)
     for name, colours in (("buoys.html", ("red", "green", "yellow")), ("ferries.html", ("red", "green"))):

@@ -92,9 +92,11 @@ def cancel_document(version: DocumentVersion, *, by: uuid.UUID) -> bool:
 
 
 def delete_old_versions(document: Document, count: int, *, by: uuid.UUID) -> int:
-    """Delete all but the last `count` versions; return the number of deleted ones."""
+    """Delete all but the last `count` versions and the live one; return the number of deleted ones."""
     versions = document.versions.present().order_by("-number")
-    old = list(versions[max(count, 1) :])
+    # The newest ones may have failed, or still be in progress.
+    live_id = Document.objects.values_list("live_version", flat=True).get(pk=document.pk)
+    old = [version for version in versions[max(count, 1) :] if version.pk != live_id]
     for version in old:
         forget_version(version, by=by)
     return len(old)

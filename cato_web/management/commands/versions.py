@@ -1,4 +1,4 @@
-"""Command: list the versions of a document, delete one, or all but the last."""
+"""Command: list the versions of a document, delete one, or all but the last and the live one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memory.api import active_documents, list_versions
 
 
 class Command(StoreCommand):
-    help = "List the versions of a document, delete one of them, or all but the last."
+    help = "List the versions of a document, delete one of them, or all but the last and the live one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="name of the document, as on the page Documents")
         parser.add_argument("--user", required=True, help="account that can read it, by name or e-mail")
         action = parser.add_mutually_exclusive_group()
         action.add_argument("--delete", type=int, metavar="N", help="delete version N")
-        action.add_argument("--keep", type=int, metavar="K", help="delete all but the last K versions")
+        action.add_argument("--keep", type=int, metavar="K", help="delete all but the last K versions and the live one")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
