@@ -216,6 +216,19 @@ def test_an_operator_that_names_nothing_readable_is_reported_and_nothing_is_sear
     assert "since:soon is no date" in page(person, "boat since:soon")
 
 
+@pytest.mark.parametrize("typed", ["2026-13", "2026-02-30", "2026/06/14", "2026-06-14T10:00"])
+def test_a_text_that_only_begins_like_a_date_is_not_taken_for_its_year(crew, person, typed):
+    assert f"since:{typed} is no date." in page(person, f"boat since:{typed}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "day"),
+    [("2026", "2026-01-01"), ("2026-6", "2026-06-01"), ("2026-6-4", "2026-06-04"), ("2026-06-14", "2026-06-14")],
+)
+def test_a_date_is_a_year_a_month_or_a_day(crew, person, typed, day):
+    assert f'name="since" value="{day}"' in page(person, f"boat since:{typed}")
+
+
 def test_an_operator_that_fits_several_people_names_them(crew, person, memory):
     space = group("Rowers", person, inez := PersonFactory(name="Inez Okafor"))
     exchange(inez, "The boat has two oars.", space=space)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
@@ -52,9 +53,10 @@ def resolve_date(operator: str, typed: str) -> Resolved:
     """Return the first day of the period for `since`, and the day before it for `before`, in ISO format."""
     if called := memory.day_called(typed, timezone.localdate()):
         return _day(operator, called)
-    month = f"{typed}-01" if typed.count("-") == 1 else typed
-    # "may" is a month only with a capital letter, and a year only after "in".
-    readings = (month, typed.capitalize(), f"in {typed}")
+    padded = re.sub(r"-(\d)\b", r"-0\1", typed)
+    month = f"{padded}-01" if padded.count("-") == 1 else padded
+    # "may" is a month only with a capital letter. A year is one only after "in", and then "/06/14" would be ignored.
+    readings = (month, f"in {typed}" if re.fullmatch(r"\d{4}", typed) else typed.capitalize())
     now = timezone.localtime()
     period = next(filter(None, (memory.parse_date_range(reading, now) for reading in readings)), None)
     if period is None:
