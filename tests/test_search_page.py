@@ -149,6 +149,14 @@ def test_a_phrase_is_found_in_upper_and_lower_case_of_every_script(memory, perso
     assert bool(shown(page(person, f'boote "{phrase}"'))) is is_found
 
 
+@pytest.mark.parametrize("phrase", ["wet lid", "wet  lid", "wet\u00a0lid", "lid of the"])
+def test_a_phrase_is_found_however_its_words_are_spaced(memory, person, phrase):
+    exchange(person, "The boat has a wet\nlid  of\u00a0the mast.")
+    exchange(person, "The boat has a wetlid, of the mast.")
+    memory.index_pending()
+    assert len(shown(page(person, f'boat "{phrase}"'))) == 1
+
+
 def test_filters_without_words_list_what_they_cover_the_newest_first(crew, person):
     space, ines = crew
     everything = shown(page(person, "since:2026-01-01"))

@@ -16,6 +16,8 @@ from memory.models import MetadataValue
 
 # Column of MetadataValue for each type.
 COLUMNS = {str: "text", float: "number", bool: "boolean"}
+# Spaces that do not break a line are spaces to Python, and so to SQLite, but not to PostgreSQL.
+_SPACES = "[\\s\u00a0\u2007\u202f]+"
 
 
 def to_sql(tree: Filter) -> Q:
@@ -33,11 +35,12 @@ def to_sql(tree: Filter) -> Q:
 
 
 def _contains(text: str) -> Q:
-    """Return a Q for rows that contain the text, not as a part of a word where the script separates words."""
+    """Return a Q for rows with these words, however they are spaced, not as a part of a word where the script separates words."""
     # SQLite's LIKE ignores the case of ASCII letters only, so both databases compare by regular expression.
     before = r"(^|\W)" if separates_words(text[0]) else ""
     after = r"(\W|$)" if separates_words(text[-1]) else ""
-    pattern = f"{before}{re.escape(text)}{after}"
+    words = _SPACES.join(map(re.escape, text.split()))
+    pattern = f"{before}{words}{after}"
     return Q(user_message__iregex=pattern) | Q(assistant_message__iregex=pattern)
 
 
