@@ -259,6 +259,17 @@ def test_a_thread_and_a_document_limit_what_is_found(memory, person):
     assert shown(page(person, "boat", document=chart.id)) == ["charts.txt"]
 
 
+def test_a_thread_is_named_without_accents_or_by_its_id(memory, person):
+    lists = thread(person, title="Jürgens Liste")
+    exchange(person, "The boat lies at the quay.", thread_id=lists.id)
+    exchange(person, "The boat lies in the shed.")
+    memory.index_pending()
+    for typed in ("jurgens", "JÜRGENS", lists.id):
+        assert shown(page(person, f"boat thread:{typed}")) == ["The boat lies at the quay."]
+    hidden = thread(PersonFactory(), title="Jürgens Boot")
+    assert "names nothing that you can search" in page(person, f"boat thread:{hidden.id}")
+
+
 def test_hits_are_ordered_by_date_and_the_line_says_so(crew, person):
     assert shown(page(person, "boat", type="said", order="newest")) == [
         "Who painted the boat?",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
@@ -35,6 +34,8 @@ TYPE_CHOICES: list[tuple[Any, Any]] = [
 _SIMILARITIES = ("0.8", "0.85", "0.9")
 # Threads and documents in a menu: the newest ones, and the one that is chosen.
 _MAX_CHOICES = 100
+# Threads, the newest ones, among whose titles `thread:` looks for a name.
+_MAX_TITLES = 10_000
 # Phrases and excluded words of a query: each is a search through the text of every candidate.
 _MAX_PHRASES = 20
 _FIELD_OF = {"from": "who", "in": "space", "since": "since", "before": "until", "type": "type", "thread": "thread"}
@@ -95,8 +96,9 @@ class SearchFilters(forms.Form):
                 me = [(id, word) for id, _name in names if id == person_id for word in ("me", _("me"))]
                 choices["from"] = [*names, *me]
             elif operator == "thread":
-                similar = threads.filter(title__iregex=re.escape(typed))
-                choices["thread"] = list(similar.values_list("pk", "title")[:_MAX_CHOICES])
+                id = memory.parse_uuid(typed)
+                named = threads.filter(pk=id) if id else threads
+                choices["thread"] = list(named.values_list("pk", "title")[:_MAX_TITLES])
             self._apply(operator, resolve_choice(operator, typed, choices[operator]))
         self.fields["who"].queryset = authors  # type: ignore[attr-defined]
         self._offer("space", _("All spaces"), spaces)
