@@ -270,6 +270,13 @@ def test_a_thread_is_named_without_accents_or_by_its_id(memory, person):
     assert "names nothing that you can search" in page(person, f"boat thread:{hidden.id}")
 
 
+def test_an_operator_after_a_minus_is_refused(crew, person):
+    html = page(person, "boat -from:ines")
+    assert "-from: is not possible." in html
+    assert shown(html) == []
+    assert 'value="boat -from:ines"' in html, "what was typed is not lost"
+
+
 def test_hits_are_ordered_by_date_and_the_line_says_so(crew, person):
     assert shown(page(person, "boat", type="said", order="newest")) == [
         "Who painted the boat?",

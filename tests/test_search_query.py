@@ -31,6 +31,12 @@ def test_operators_phrases_and_exclusions_are_told_from_text(typed, text, operat
     assert (query.text, query.operators, query.phrases, query.excluded) == (text, operators, phrases, excluded)
 
 
+def test_operators_after_a_minus_are_neither_filters_nor_excluded_words():
+    query = parse_query("lid -from:olga -Since:2026 -in:")
+    assert (query.negated_operators, query.operators) == (("from", "since"), {})
+    assert (query.text, query.excluded) == ("lid", ("in:",))
+
+
 def test_what_is_left_without_operators_means_the_same_when_it_is_parsed_again():
     query = parse_query('from:ines the "wet lid" -mast since:june')
     again = parse_query(query.typed)

@@ -100,6 +100,9 @@ class SearchFilters(forms.Form):
                 named = threads.filter(pk=id) if id else threads
                 choices["thread"] = list(named.values_list("pk", "title")[:_MAX_TITLES])
             self._apply(operator, resolve_choice(operator, typed, choices[operator]))
+        for operator in query.negated_operators:
+            sentence = _("-%(operator)s: is not possible. Only words and phrases can be excluded; remove the minus.")
+            self._apply(operator, Resolved(error=sentence % {"operator": operator}))
         self.fields["who"].queryset = authors  # type: ignore[attr-defined]
         self._offer("space", _("All spaces"), spaces)
         newest = memory.newest_in_spaces(threads, self._readable, _MAX_CHOICES, by="last_message_at")

@@ -19,7 +19,7 @@ class SearchQuery:
     """A parsed query.
 
     `text` is what to search for, `typed` the query without its operators. `operators` are the values by name. Hits
-    contain all `phrases`, and nothing that is `excluded`.
+    contain all `phrases`, and nothing that is `excluded`. `negated_operators` follow a minus, which has no meaning.
     """
 
     text: str
@@ -27,6 +27,7 @@ class SearchQuery:
     operators: dict[str, str] = field(default_factory=dict)
     phrases: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    negated_operators: tuple[str, ...] = ()
 
 
 def parse_query(typed: str) -> SearchQuery:
@@ -36,11 +37,14 @@ def parse_query(typed: str) -> SearchQuery:
     """
     text, kept = [], []
     operators: dict[str, str] = {}
-    phrases, excluded = [], []
+    phrases, excluded, negated = [], [], []
     for match in _TOKEN.finditer(typed.translate(_QUOTES)):
         value = (match["quoted"] or match["word"]).strip()
-        if match["operator"] and not match["minus"]:
-            operators[match["operator"].lower()] = value
+        if operator := (match["operator"] or "").lower():
+            if match["minus"]:
+                negated.append(operator)
+            else:
+                operators[operator] = value
             continue
         if not value:
             continue
@@ -52,4 +56,4 @@ def parse_query(typed: str) -> SearchQuery:
             text.append(value)
         else:
             text.append(match[0])
-    return SearchQuery(" ".join(text), " ".join(kept), operators, tuple(phrases), tuple(excluded))
+    return SearchQuery(" ".join(text), " ".join(kept), operators, tuple(phrases), tuple(excluded), tuple(negated))
