@@ -374,6 +374,14 @@ def test_statements_are_filtered_by_who_said_them_and_by_state(memory, person):
     of_jana = page_of(client, f"?who={other.id}")
     assert RETRIES in of_jana
     assert "at most 40 retries" in of_jana
+def test_statements_are_searched_in_upper_and_lower_case_of_every_script(memory, person):
+    statement(said(person, "The lid is 3 mm."), text="Das Öl wird im März gewechselt.", topic="Ärger")
+    client = signed_in(person)
+    assert "Das Öl" in page_of(client, "?q=MÄRZ öl")
+    assert "Das Öl" in page_of(client, "?q=ärger")
+    assert "Das Öl" not in page_of(client, "?q=ö.l")
+
+
     assert "The lid is" not in of_jana
     assert "Superseded" not in page_of(client, "?state=current")
     assert "The lid is" not in page_of(client, "?state=superseded")

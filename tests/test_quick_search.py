@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from cato_web.mcp.arguments import SearchMemory
+from cato_web.mcp.arguments import ListDocuments, SearchMemory
 from cato_web.mcp.caller import Caller
-from cato_web.mcp.reading import search_memory
+from cato_web.mcp.reading import list_documents, search_memory
+from chat.answers.memory_tools import ToolScope, run_tool
+from chat.llm.tool_calls import ToolCall
 from chat.quick_search import quick_search
 from memory.errors import VectorStoreUnavailableError
 from tests.factories import PersonFactory, document, exchange, signed_in, thread, turn
@@ -35,6 +37,28 @@ def test_all_readable_kinds_are_found_in_groups(stored):
     assert {hit.exchange.source_file for hit in found.memories} >= {""}
     assert [t.message for t in found.turns] == ["What boat shall we give Ingrid?"]
     assert [d.name for d in found.documents] == ["boat list.txt"]
+
+
+def test_letters_of_every_script_are_found_in_upper_and_lower_case(memory, person):
+    thread(person, title="Ärger mit der Fähre")
+    turn(thread(person, title="A surprise", is_remembered=False), "Что купить?", "ЛОДКУ.")
+    document(person, "Übersicht (neu).txt", "The red boat is called Petrel.")
+
+    assert [t.title for t in quick_search("ärger FÄHRE", person_id=person.id).threads] == ["Ärger mit der Fähre"]
+    assert [t.answer for t in quick_search("лодку", person_id=person.id).turns] == ["ЛОДКУ."]
+    assert [d.name for d in quick_search("übersicht (NEU)", person_id=person.id).documents] == ["Übersicht (neu).txt"]
+
+
+def test_tools_of_models_list_documents_in_upper_and_lower_case_of_every_script(memory, person):
+    document(person, "Übersicht (neu).txt", "The red boat is called Petrel.")
+    caller = Caller(person.pk, is_administrator=False, scopes=frozenset({"read"}))
+    listed = list_documents(caller, ListDocuments(name="übersicht ("))
+    assert [d.name for d in listed.documents] == ["Übersicht (neu).txt"]
+
+    spaces = memory.readable_space_ids(person.id)
+    scope = ToolScope(spaces, person.id, thread_space=memory.personal_space(person.id).id)
+    call = ToolCall("1", "list_documents", '{"name": "übersicht ("}')
+    assert "Übersicht (neu).txt" in run_tool(call, scope).text
 
 
 def test_commands_are_found_by_prefix_and_fill_the_composer(stored):

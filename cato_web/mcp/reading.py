@@ -141,7 +141,7 @@ def list_threads(caller: Caller, asked: arguments.ListThreads) -> ThreadsResult:
 
 def list_documents(caller: Caller, asked: arguments.ListDocuments) -> DocumentsResult:
     """Return readable documents. Raises NotFoundError for the space, InvalidInputError for the cursor."""
-    rows = memory.active_documents(caller.spaces(asked.space)).filter(name__icontains=asked.name)
+    rows = contains_all_words(memory.active_documents(caller.spaces(asked.space)), [asked.name], "name")
     page, after = paginate(rows.select_related("owner", "space"), "created_at", asked.cursor or None, asked.limit)
     entries = [
         DocumentEntry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -153,7 +154,8 @@ def _filtered(spaces: SpaceIds, wanted: StatementFilter) -> QuerySet[Statement]:
     if wanted.since is not None:
         rows = rows.filter(last_said_at__gte=datetime.combine(wanted.since, time(), UTC))
     for word in wanted.text.split():
-        rows = rows.filter(Q(exchange__user_message__icontains=word) | Q(topic__icontains=word))
+        pattern = re.escape(word)
+        rows = rows.filter(Q(exchange__user_message__iregex=pattern) | Q(topic__iregex=pattern))
     if wanted.to_review:
         with_one = rows.annotate(n=Count("supports", filter=is_findable("supports__exchange"))).filter(n=1).values("pk")
         unconfirmed = Q(state=Statement.State.CURRENT, confirmed_at=None, pk__in=with_one)
