@@ -116,6 +116,24 @@ def test_continue_starts_one_new_session_and_accepts_an_id_prefix(person, comman
     card = commands.run(f"/cont {str(commands_thread.id)[:8]}", context(person))
     assert card.redirect_url == reverse("thread", args=[commands_thread.id])
     commands.run(f"/continue {commands_thread.id}", context(person))
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Boat crew", '--space "Boat crew" The winch is greased.'),
+        ("Boat crew", '--space="Boat crew"\nThe winch is greased.'),
+        ("Boat crew", "The winch is greased. --space='Boat crew'"),
+        ("Crew", "--space Crew The winch is greased."),
+        ("Crew", "--space=Crew The winch is greased."),
+        ("Crew", "The winch is greased. --space=Crew"),
+    ],
+)
+def test_the_space_of_a_note_is_named_before_or_after_its_text(memory, person, name, arguments):
+    space = group(name, person)
+    commands.run(f"/vadd {arguments}", context(person))
+    note = Exchange.objects.get()
+    assert (note.user_message, note.space) == ("The winch is greased.", space)
+
+
     assert list(commands_thread.sessions.order_by("seq").values_list("seq", flat=True)) == [0, 1]
     with pytest.raises(InvalidMessageError, match="not found"):
         commands.run(f"/continue {commands_thread.id}", context(PersonFactory()))
@@ -259,6 +277,11 @@ def test_vstats_shows_administrators_location_and_size_of_the_index(memory):
     ada = AdministratorFactory()
     lines = {line.label: line.figure for line in commands.run("/vstats", context(ada, is_administrator=True)).lines}
     assert lines["Search index"]
+@pytest.mark.parametrize("text", ["error 404", "flight 0", "year 2026"])
+def test_a_number_that_can_be_no_count_is_a_part_of_what_vquery_searches_for(memory, person, text):
+    assert commands.run(f"/vquery {text}", context(person)).title == f"No matches for “{text}”"
+
+
     assert lines["Size on disk"]
     assert "Search index" not in [line.label for line in commands.run("/vstats", context(ada)).lines]
 

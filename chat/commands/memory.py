@@ -31,12 +31,16 @@ from memory.api import (
 )
 
 _MAX_FILES, _MAX_CHIPS, _MAX_EXCHANGES, _MAX_IDS = 500, 20, 50, 10
-_SPACE_OPTION = re.compile(r"(?P<text>.*?)--space\s+(?P<space>\"[^\"]+\"|'[^']+'|\S+)\s*", re.DOTALL)
-_COUNT_OPTION = re.compile(r"(?P<text>.*\S)\s+(?P<count>\d{1,9})", re.DOTALL)
+# Atomic, so that a quoted name is not taken in part.
+_SPACE = r"--space(?:\s+|=)(?P<space>(?>\"[^\"]+\"|'[^']+'|\S+))"
+_SPACE_OPTION_FIRST = re.compile(rf"\s*{_SPACE}\s+(?P<text>.+)", re.DOTALL)
+_SPACE_OPTION_LAST = re.compile(rf"(?P<text>.*?){_SPACE}\s*", re.DOTALL)
+# Another number than 1 to 100 is a part of the text.
+_COUNT_OPTION = re.compile(r"(?P<text>.*\S)\s+(?P<count>[1-9][0-9]?|100)", re.DOTALL)
 
 
 def _vadd(context: CommandContext, arguments: list[str]) -> CommandResult:
-    option = _SPACE_OPTION.fullmatch(arguments[0])
+    option = _SPACE_OPTION_FIRST.fullmatch(arguments[0]) or _SPACE_OPTION_LAST.fullmatch(arguments[0])
     space = memory.personal_space(context.person_id)
     if option is not None:
         space = memory.space_by_name(context.person_id, strip_quotes(option["space"]))
