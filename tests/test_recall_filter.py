@@ -123,6 +123,24 @@ def test_search_is_limited_to_the_chosen_documents(person, timetables):
     assert "ferry.txt</a>" not in page
 
 
+@pytest.mark.parametrize("unknown", ["7d3a9b52-54d3-4e3f-9d5e-0d2a6f1a1c11", "ferry.txt"])
+def test_unknown_documents_are_refused_instead_of_searching_everything(person, timetables, unknown):
+    ferry, _ = timetables
+    client, refusal = signed_in(person), "The chosen documents were deleted or cannot be read here."
+    query = {"q": "when does it leave"}
+
+    assert "ferry.txt" in client.get(reverse("search"), query).content.decode()
+    page = client.get(reverse("search"), query | {"only": unknown}).content.decode()
+    assert refusal in page
+    assert "ferry.txt" not in page.replace(unknown, "")
+    assert refusal in client.get(reverse("new_thread"), {"only": unknown}).content.decode()
+    message = {"message": "When?", "client_key": str(uuid.uuid4()), "only": [unknown]}
+    assert refusal in client.post(reverse("new_thread"), message).content.decode()
+    assert not Thread.objects.exists()
+    both = client.get(reverse("search"), query | {"only": [unknown, str(ferry.pk)]}).content.decode()
+    assert "Only in ferry.txt" in both
+
+
 def test_a_deleted_document_in_a_recall_filter_is_reported_and_recalls_nothing(memory, person, timetables):
     ferry, _ = timetables
     scope = RecallFilter((ferry.pk,))
@@ -137,7 +155,8 @@ def test_a_recall_filter_reveals_no_documents_of_others(person, timetables):
     stranger = PersonFactory()
     ferry, _ = timetables
 
-    assert build_recall_filter([str(ferry.pk)], {}, spaces=access.readable_space_ids(stranger.id)).is_empty
+    with pytest.raises(InvalidInputError, match="deleted or cannot be read here"):
+        build_recall_filter([str(ferry.pk)], {}, spaces=access.readable_space_ids(stranger.id))
     page = signed_in(stranger).get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
     assert "ferry.txt" not in page
 

@@ -57,12 +57,17 @@ NO_FILTER = RecallFilter()
 def build_recall_filter(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> RecallFilter:
     """Return a recall filter with those documents that are in `spaces`; other ids are dropped.
 
-    Raises InvalidInputError for more than MAX_DOCUMENTS documents or invalid metadata.
+    Raises InvalidInputError for more than MAX_DOCUMENTS documents, for ids of which none is left, and for invalid
+    metadata.
     """
-    document_ids = [id for id in map(parse_uuid, ids) if id is not None]
+    sent = [id for id in ids if id]
+    document_ids = [id for id in map(parse_uuid, sent) if id is not None]
     if len(document_ids) > MAX_DOCUMENTS:
         raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MAX_DOCUMENTS})
     existing = set(active_documents(spaces).filter(pk__in=document_ids).values_list("pk", flat=True))
+    if sent and not existing:
+        # Without this condition, everything would be recalled or found.
+        raise InvalidInputError(_("The chosen documents were deleted or cannot be read here. Choose other documents."))
     return RecallFilter(tuple(id for id in dict.fromkeys(document_ids) if id in existing), validate_metadata(metadata))
 
 
