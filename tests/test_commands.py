@@ -58,7 +58,11 @@ def test_help_lists_every_command_and_explains_one(person):
         ("/vget nonsense", "not an exchange ID", "/vget "),
         ("/vdelete 6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10", "no such exchange", "/vdelete "),
         ("/history", "existing thread", ""),
+        ("/vadd \u200b", "Usage: /vadd TEXT", "/vadd "),
+        ("/vadd --space Team", "Usage: /vadd TEXT", "/vadd "),
+        (f"/history {'9' * 5000}", "Give a number from 1 to 50", "/history "),
         ("/continue xyzxyz", "not a thread ID", "/continue "),
+        ("/continue ------", "Usage: /continue ID", "/continue "),
         ("/continue 123456", "Thread 123456 not found", "/continue "),
         ("/showcontext maybe", "on, off or summary", "/showcontext summary"),
         ("/config", "Only administrators", ""),
@@ -112,10 +116,6 @@ def test_vadd_stores_in_the_named_space(memory, person):
         commands.run('/vadd "x" --space Crew', context(PersonFactory()))
 
 
-def test_continue_starts_one_new_session_and_accepts_an_id_prefix(person, commands_thread):
-    card = commands.run(f"/cont {str(commands_thread.id)[:8]}", context(person))
-    assert card.redirect_url == reverse("thread", args=[commands_thread.id])
-    commands.run(f"/continue {commands_thread.id}", context(person))
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -134,6 +134,10 @@ def test_the_space_of_a_note_is_named_before_or_after_its_text(memory, person, n
     assert (note.user_message, note.space) == ("The winch is greased.", space)
 
 
+def test_continue_starts_one_new_session_and_accepts_an_id_prefix(person, commands_thread):
+    card = commands.run(f"/cont {str(commands_thread.id)[:8]}", context(person))
+    assert card.redirect_url == reverse("thread", args=[commands_thread.id])
+    commands.run(f"/continue {commands_thread.id}", context(person))
     assert list(commands_thread.sessions.order_by("seq").values_list("seq", flat=True)) == [0, 1]
     with pytest.raises(InvalidMessageError, match="not found"):
         commands.run(f"/continue {commands_thread.id}", context(PersonFactory()))
@@ -273,15 +277,15 @@ def test_vquery_accepts_an_apostrophe_and_a_count(memory, person):
     assert len(commands.run('/vquery "Anna\'s key" 1', context(person)).results) == 1
 
 
-def test_vstats_shows_administrators_location_and_size_of_the_index(memory):
-    ada = AdministratorFactory()
-    lines = {line.label: line.figure for line in commands.run("/vstats", context(ada, is_administrator=True)).lines}
-    assert lines["Search index"]
 @pytest.mark.parametrize("text", ["error 404", "flight 0", "year 2026"])
 def test_a_number_that_can_be_no_count_is_a_part_of_what_vquery_searches_for(memory, person, text):
     assert commands.run(f"/vquery {text}", context(person)).title == f"No matches for “{text}”"
 
 
+def test_vstats_shows_administrators_location_and_size_of_the_index(memory):
+    ada = AdministratorFactory()
+    lines = {line.label: line.figure for line in commands.run("/vstats", context(ada, is_administrator=True)).lines}
+    assert lines["Search index"]
     assert lines["Size on disk"]
     assert "Search index" not in [line.label for line in commands.run("/vstats", context(ada)).lines]
 

@@ -94,6 +94,17 @@ def test_a_reader_confirms_an_unconfirmed_statement(memory, person):
     assert "0 to review" in page
 
 
+def test_a_revision_of_thousands_of_digits_is_not_the_one_that_was_shown(memory, person):
+    one = statement(said(PersonFactory(), "From now on 28 retries."))
+    client = signed_in(person)
+    for page in ("confirm", "recalled"):
+        sent = {"revision": "9" * 5000, "action": "confirm"}
+        answer = client.post(f"/knowledge/{one.pk}/{page}", sent, follow=True)
+        assert "Somebody changed this statement meanwhile." in answer.content.decode()
+    one.refresh_from_db()
+    assert one.confirmed_at is None
+
+
 def test_it_is_offered_only_to_confirm_what_this_person_has_not_confirmed_and_what_is_not_contradicted(memory, person):
     one = statement(said(PersonFactory(), "From now on 28 retries."))
     client, others = signed_in(person), signed_in(PersonFactory())
@@ -363,6 +374,14 @@ def test_filters_leave_statements_out(memory, person):
     assert page.index("Housing") < page.index("Uplink")
 
 
+def test_statements_are_searched_in_upper_and_lower_case_of_every_script(memory, person):
+    statement(said(person, "The lid is 3 mm."), text="Das Öl wird im März gewechselt.", topic="Ärger")
+    client = signed_in(person)
+    assert "Das Öl" in page_of(client, "?q=MÄRZ öl")
+    assert "Das Öl" in page_of(client, "?q=ärger")
+    assert "Das Öl" not in page_of(client, "?q=ö.l")
+
+
 def test_statements_are_filtered_by_who_said_them_and_by_state(memory, person):
     other = PersonFactory(name="Jana Kohl")
     old = statement(said(other, "The limit is 40."), text="A buoy makes at most 40 retries a day.")
@@ -374,14 +393,6 @@ def test_statements_are_filtered_by_who_said_them_and_by_state(memory, person):
     of_jana = page_of(client, f"?who={other.id}")
     assert RETRIES in of_jana
     assert "at most 40 retries" in of_jana
-def test_statements_are_searched_in_upper_and_lower_case_of_every_script(memory, person):
-    statement(said(person, "The lid is 3 mm."), text="Das Öl wird im März gewechselt.", topic="Ärger")
-    client = signed_in(person)
-    assert "Das Öl" in page_of(client, "?q=MÄRZ öl")
-    assert "Das Öl" in page_of(client, "?q=ärger")
-    assert "Das Öl" not in page_of(client, "?q=ö.l")
-
-
     assert "The lid is" not in of_jana
     assert "Superseded" not in page_of(client, "?state=current")
     assert "The lid is" not in page_of(client, "?state=superseded")

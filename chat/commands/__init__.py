@@ -61,12 +61,13 @@ def run(message: str, context: CommandContext) -> CommandResult:
         similar = difflib.get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)
         hint = _("Did you mean /%(name)s?") % {"name": similar[0]} if similar else _("See /help.")
         raise InvalidMessageError(f"{_unknown(name)} {hint}", suggestion=f"/{similar[0]}" if similar else "/help")
+    if command.needs_memory and not settings.CATO.vector_store.enabled:
+        raise VectorStoreDisabledError(_(STORE_DISABLED))
     try:
-        if command.needs_memory and not settings.CATO.vector_store.enabled:
-            raise VectorStoreDisabledError(_(STORE_DISABLED))
-        return command.run(context, [rest] if command.takes_text else shlex.split(rest))
-    except ValueError as error:  # raised by shlex
+        arguments = [rest] if command.takes_text else shlex.split(rest)
+    except ValueError as error:
         raise InvalidMessageError(_('Missing closing quote. Put text with spaces in "quotes".')) from error
+    return command.run(context, arguments)
 
 
 def _help(context: CommandContext, arguments: list[str]) -> CommandResult:

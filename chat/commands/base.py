@@ -102,7 +102,9 @@ def parse_count(arguments: list[str], *, default: int, limit: int, usage: str) -
     """Parse an optional number from 1 to `limit`. Raises InvalidMessageError."""
     if not arguments:
         return default
-    if len(arguments) > 1 or not arguments[0].isdecimal() or not 1 <= int(arguments[0]) <= limit:
-        text = _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": limit, "usage": usage}
-        raise InvalidMessageError(text, usage.split()[0] + " ")
-    return int(arguments[0])
+    (text, *others) = arguments
+    is_number = text.isdecimal() and len(text) < 9
+    if others or not is_number or not 1 <= int(text) <= limit:
+        sentence = _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": limit, "usage": usage}
+        raise InvalidMessageError(sentence, usage.split()[0] + " ")
+    return int(text)

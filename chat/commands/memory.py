@@ -45,7 +45,7 @@ def _vadd(context: CommandContext, arguments: list[str]) -> CommandResult:
     if option is not None:
         space = memory.space_by_name(context.person_id, strip_quotes(option["space"]))
     text = strip_quotes(option["text"] if option is not None else arguments[0])
-    if not text.strip():
+    if not memory.has_visible_text(text):
         raise InvalidMessageError(_("Usage: /vadd TEXT"), "/vadd ")
     exchanges = memory.add_note(text, space=space, owner_id=context.person_id, source="vadd_command", manual_entry=True)
     title = _("Saved in %(space)s") % {"space": space.display_name}

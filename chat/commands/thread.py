@@ -25,7 +25,7 @@ _MAX_TURNS = 50
 
 
 def _continue(context: CommandContext, arguments: list[str]) -> CommandResult:
-    if len(arguments) != 1 or len(arguments[0]) < _MIN_ID_LENGTH:
+    if len(arguments) != 1 or len(arguments[0].replace("-", "")) < _MIN_ID_LENGTH:
         raise InvalidMessageError(
             _("Usage: /continue ID (the first %(count)s characters are enough)") % {"count": _MIN_ID_LENGTH},
             "/continue ",

@@ -1,4 +1,4 @@
-"""Form fields that accompany a message."""
+"""Form fields of several pages."""
 
 from __future__ import annotations
 
@@ -28,3 +28,9 @@ def parse_client_key(request: PageRequest) -> uuid.UUID:
         return uuid.uuid5(uuid.UUID(request.POST.get("client_key", "")), request.POST.get("message", ""))
     except ValueError as error:
         raise InvalidMessageError(_("This page has expired. Copy your text, reload and try again.")) from error
+
+
+def parse_revision(request: PageRequest) -> int:
+    """Return the revision of a statement that the page showed, 0 for none."""
+    revision = request.POST.get("revision", "")
+    return int(revision) if revision.isdecimal() and len(revision) < 9 else 0

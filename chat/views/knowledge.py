@@ -21,6 +21,7 @@ from django.views.decorators.http import require_GET, require_POST
 from chat import access, services
 from chat.rows.knowledge import StatementRow, TopicRow, answers_row, statement_rows, topic_rows
 from chat.views.extraction_settings import progress_context
+from chat.views.form_parsing import parse_revision
 from memory import api as memory
 from memory.api import (
     InvalidInputError,
@@ -180,10 +181,9 @@ def _decide(
     request: PageRequest, statement_id: uuid.UUID, act: Callable[..., Statement | None], success: str
 ) -> HttpResponse:
     """Act on the revision that the person saw, and return to the list; nothing is overwritten."""
-    revision = request.POST.get("revision", "")
     before, changed = _listed(request), None
     try:
-        changed = act(request.user.pk, statement_id, revision=int(revision) if revision.isdecimal() else 0)
+        changed = act(request.user.pk, statement_id, revision=parse_revision(request))
     except (StatementConflictError, InvalidInputError, VectorStoreDisabledError) as error:
         messages.error(request, str(error))
     else:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from chat import access, services
 from chat.rows.knowledge import statement_rows
+from chat.views.form_parsing import parse_revision
 from memory import api as memory
 from memory.api import (
     InvalidInputError,
@@ -53,8 +54,7 @@ def recalled_statement(request: PageRequest, statement_id: uuid.UUID) -> HttpRes
 
 def _decide(request: PageRequest, statement_id: uuid.UUID, action: str, text: str) -> str:
     """Decide about the revision that the person saw, and return what was done. Raises errors of memory."""
-    sent = request.POST.get("revision", "")
-    revision = int(sent) if sent.isdecimal() else 0
+    revision = parse_revision(request)
     if action == "confirm":
         knowledge_decisions.confirm(request.user.pk, statement_id, revision=revision)
         return _("Confirmed by you.")
