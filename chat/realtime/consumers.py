@@ -138,7 +138,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             subscriber.notify_thread_list()
         if thread_id is None:
             return
-        if request.is_typing and (name := await run_in_db_thread(presence.shown_name, person_id)):
+        if request.is_typing and (name := await run_in_db_thread(presence.name_if_shown, person_id)):
             hub.publish(frames.typing(thread_id, person_id, name))
         if request.mark_read:
             await run_in_db_thread(lambda: mark_read(access.get_marked_thread(person_id, thread_id), person_id))

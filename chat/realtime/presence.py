@@ -101,7 +101,7 @@ def visitors(thread: Thread) -> list[Visitor]:
     return ordered if len(ordered) > 1 else []
 
 
-def shown_name(person_id: uuid.UUID) -> str | None:
+def name_if_shown(person_id: uuid.UUID) -> str | None:
     """Return the name of this person; None if they are not shown to others."""
     return _shown_people().filter(id=person_id).values_list("name", flat=True).first()
 

@@ -110,8 +110,8 @@ def forget_everywhere(
 ) -> Receipt:
     """Forget the exchange of a turn and delete its text, also in copies and in versions with the same message.
 
-    `with_answers`: do the same with the answers for which it, or a statement from it, was recalled. Raises NotFoundError as `find_scope` does, and
-    ThreadBusyError while one of these turns is being answered.
+    `with_answers`: do the same with the answers for which it, or a statement from it, was recalled. Raises NotFoundError
+    as `find_scope` does, and ThreadBusyError while one of these turns is being answered.
     """
     scope = find_scope(person_id, exchange_id, is_administrator=is_administrator)
     ids = [*scope.exchange_ids, *(scope.answer_ids if with_answers else ())]

@@ -35,7 +35,7 @@ def to_sql(tree: Filter) -> Q:
 
 
 def _contains(text: str) -> Q:
-    """Return a Q for rows with these words, however they are spaced, not as a part of a word where the script separates words."""
+    """Return a Q for rows with these words, however they are spaced, as whole words where the script separates words."""
     # SQLite's LIKE ignores the case of ASCII letters only, so both databases compare by regular expression.
     before = r"(^|\W)" if separates_words(text[0]) else ""
     after = r"(\W|$)" if separates_words(text[-1]) else ""
