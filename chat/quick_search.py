@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 
 from chat import access
 from chat.commands import Command, for_roles
@@ -83,9 +82,8 @@ def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, flo
 
 def contains_all_words(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:
     """Filter rows whose field contains all words, in any case and order."""
-    # SQLite's LIKE ignores the case of ASCII letters only, so both databases compare by regular expression.
     for word in words:
-        rows = rows.filter(**{f"{field_name}__iregex": re.escape(word)})
+        rows = rows.filter(memory.contains(field_name, word))
     return rows
 
 
@@ -98,6 +96,5 @@ def _search_unstored_turns(threads: QuerySet[Thread], words: list[str]) -> Query
     forgotten = Exchange.objects.filter(pk=OuterRef("copied_exchange_id")).exclude(forgotten_at=None)
     rows = rows.filter(~Exists(forgotten))
     for word in words:
-        pattern = re.escape(word)
-        rows = rows.filter(Q(message__iregex=pattern) | Q(answer__iregex=pattern))
+        rows = rows.filter(memory.contains("message", word) | memory.contains("answer", word))
     return rows.select_related("thread").order_by("-created_at")[:_GROUP_SIZE]

@@ -281,6 +281,7 @@ from memory.utils.formatting import (
     format_remaining,
     format_similarity,
 )
+from memory.utils.lookups import contains
 from memory.utils.rate_limits import (
     count_api_request,
     count_message,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -176,7 +175,7 @@ def _read_more(arguments: ReadMoreArguments, scope: ToolScope) -> ToolFindings:
 
 def _list_documents(arguments: ListDocumentsArguments, scope: ToolScope) -> ToolFindings:
     readable = memory.active_documents(scope.spaces, filters=scope.filters)
-    documents = readable.filter(name__iregex=re.escape(arguments.name)).order_by("-created_at")
+    documents = readable.filter(memory.contains("name", arguments.name)).order_by("-created_at")
     lines = [
         f"- {memory.neutralise_line(document.name)} ({document.created_at:%Y-%m-%d})"
         for document in documents[: _MAX_DOCUMENTS + 1]

@@ -25,6 +25,7 @@ from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchan
 from memory.spaces.access import SpaceIds, in_spaces
 from memory.text import clean_text
 from memory.utils.formatting import SOURCES
+from memory.utils.lookups import contains
 from memory.utils.widgets import DATE_INPUT, LongSelect
 
 Stage = DocumentVersion.Stage
@@ -183,7 +184,7 @@ class DocumentFilterSet(AdminFilterSet):
         try:
             return rows.filter(pk=uuid.UUID(text))
         except ValueError:
-            return in_spaces(rows.filter(name__icontains=text), self.visible_spaces)
+            return in_spaces(rows.filter(contains("name", text)), self.visible_spaces)
 
     def filter_state(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
         """Return the documents in this state."""

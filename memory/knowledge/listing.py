@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from memory.knowledge.statements import readable_statements
 from memory.models import Statement, StatementConflict, Support, is_findable
 from memory.retrieval.recall_log import recall_counts
 from memory.spaces.access import SpaceIds
+from memory.utils.lookups import contains
 
 BY_TOPIC, NEWEST, MOST_RECALLED = "topic", "newest", "recalled"
 
@@ -154,8 +154,7 @@ def _filtered(spaces: SpaceIds, wanted: StatementFilter) -> QuerySet[Statement]:
     if wanted.since is not None:
         rows = rows.filter(last_said_at__gte=datetime.combine(wanted.since, time(), UTC))
     for word in wanted.text.split():
-        pattern = re.escape(word)
-        rows = rows.filter(Q(exchange__user_message__iregex=pattern) | Q(topic__iregex=pattern))
+        rows = rows.filter(contains("exchange__user_message", word) | contains("topic", word))
     if wanted.to_review:
         with_one = rows.annotate(n=Count("supports", filter=is_findable("supports__exchange"))).filter(n=1).values("pk")
         unconfirmed = Q(state=Statement.State.CURRENT, confirmed_at=None, pk__in=with_one)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import django_filters as filters
 from django.contrib import messages
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -52,7 +52,7 @@ class PeopleSelection(ListFilterSet):
 
     def filter_text(self, rows: QuerySet[User], name: str, value: str) -> QuerySet[User]:
         """Return the people whose name or address contains the text."""
-        return rows.filter(Q(name__icontains=value) | Q(email__icontains=value))
+        return rows.filter(memory.contains("name", value) | memory.contains("email", value))
 
 
 @dataclass(frozen=True, slots=True)

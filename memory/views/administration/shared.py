@@ -77,7 +77,7 @@ def parse_bulk_selection(request: PageRequest, name: str) -> BulkSelection:
         filters=QueryDict(request.POST.get("filters", "")),
         ids=[id for id in parsed if id is not None],
         is_all=request.POST.get("all") == "yes",
-        confirmed=int(confirmed) if confirmed.isdecimal() else None,
+        confirmed=int(confirmed) if confirmed.isdecimal() and len(confirmed) < 10 else None,
         asked_at=asked_at if asked_at is not None and timezone.is_aware(asked_at) else now,
     )
 
