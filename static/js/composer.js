@@ -24,9 +24,10 @@
 
   const prependToDraft = (text) => setDraft([text, textarea().value].filter((part) => part.trim()).join("\n"));
 
-  // The next message stays in the composer until this one has arrived or come back.
+  // The next message is sent once this one has arrived, unless it was changed by then.
   form.addEventListener("submit", (event) => {
     if (!pending) return;
+    pending.next = textarea().value;
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
@@ -57,7 +58,7 @@
 
   form.addEventListener("htmx:afterRequest", (event) => {
     if (event.target !== form || !pending) return;
-    const { text, turn, chips } = pending;
+    const { text, turn, chips, next } = pending;
     const { status } = event.detail.xhr;
     const isSent = status >= 200 && status < 300;
     pending = null;
@@ -66,6 +67,7 @@
     turn?.remove();
     if (isSent) {
       for (const chip of chips) chip.remove();
+      if (next && next === textarea().value) form.requestSubmit();
       return;
     }
     document.querySelector(".empty-thread")?.removeAttribute("hidden");

@@ -22,7 +22,7 @@
   });
   document.addEventListener("paste", (event) => {
     const { files, types } = event.clipboardData;
-    // Office programs add a picture of the copied text or cells; a copied file can come with its name as plain text.
+    // Office programs add a picture to their text; a file can come with its name as plain text.
     const hasText = types.includes("text/plain") && types.includes("text/html");
     if (!files.length || hasText) return;
     event.preventDefault();

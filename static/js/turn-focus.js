@@ -1,4 +1,4 @@
-// Keeps the focus on the same control when the footer of a turn is replaced, as when memory has stored the turn.
+// Keeps the focus on the same control when the footer of a turn is replaced.
 (() => {
   let focused = null;
 

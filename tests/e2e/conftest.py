@@ -74,7 +74,7 @@ def plain_answers(request: pytest.FixtureRequest) -> None:
 def send_message(page: Page, message: str) -> None:
     """Type a message and send it with Enter.
 
-    Enter needs the scripts of a page that a link has just opened, and does nothing while the message before is sent.
+    Enter needs the scripts of a page that a link has just opened, and waits while the message before is sent.
     """
     page.wait_for_load_state()
     expect(page.locator("#composer.htmx-request")).to_have_count(0)

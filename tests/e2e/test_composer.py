@@ -94,6 +94,22 @@ def test_a_response_that_arrives_after_its_answer_has_ended_leaves_nothing_to_st
     expect(page.locator(".send-button--stop")).to_have_count(0)
 
 
+def test_a_message_follows_the_one_before_it_unless_it_was_changed(visit, alice):
+    page = visit(alice)
+    begin_thread(page, "First")
+    held_requests: list[Route] = []
+    page.route("**/say", lambda route: held_requests.append(route), times=1)
+    send_message(page, "On a slow line")
+    expect(turn(page)).to_contain_text("Sending…")
+    composer(page).fill("Second")
+    composer(page).press("Enter")
+    expect(composer(page)).to_have_value("Second")
+    held_requests[0].continue_()
+
+    expect(page.locator(".turn__message-text")).to_have_text(["First", "On a slow line", "Second"])
+    expect(composer(page)).to_have_value("")
+
+
 def test_a_message_being_sent_survives_a_reload(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
