@@ -223,6 +223,14 @@ def test_an_instruction_can_be_switched_off_everywhere_and_in_one_thread(person)
     assert (texts(talk), texts(other)) == (["Be brief."], ["Be brief."])
 
 
+def test_two_people_switch_off_an_instruction_each(person):
+    own, talk = access.personal_space(person.id), thread(person)
+    rows = [editing.add(own, text, by=person.id) for text in ("Be brief.", "Use metric units.")]
+    for loaded, row in zip([Thread.objects.get(id=talk.id) for _ in rows], rows, strict=True):
+        editing.set_on_in_thread(loaded, row.id, False)
+    assert texts(talk) == []
+
+
 def test_an_edited_text_replaces_the_former_one(person):
     row = editing.add(access.personal_space(person.id), "Be brief.", by=person.id)
     editing.edit(row, "  Be\nvery \u202ebrief. ")

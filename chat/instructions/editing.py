@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat.errors import ConflictError, InvalidMessageError
 from chat.models import Instruction, Thread, Turn
+from chat.threads.locks import lock_thread
 from memory import api as memory
 from memory.api import DetectedInstruction, Exchange, Space, clean_text, format_number, without_bidi_controls
 
@@ -110,11 +111,13 @@ def delete_of_person(person_id: uuid.UUID) -> None:
     Instruction.objects.filter(space__owner_id=person_id).delete()
 
 
+@transaction.atomic
 def set_on_in_thread(thread: Thread, instruction_id: uuid.UUID, is_on: bool) -> None:
     """Switch an instruction on or off for the next answers of one thread."""
-    others = [id for id in thread.disabled_instructions if id != str(instruction_id)]
-    thread.disabled_instructions = others if is_on else [*others, str(instruction_id)]
-    thread.save(update_fields=["disabled_instructions"])
+    locked = lock_thread(thread.id)
+    others = [id for id in locked.disabled_instructions if id != str(instruction_id)]
+    locked.disabled_instructions = others if is_on else [*others, str(instruction_id)]
+    locked.save(update_fields=["disabled_instructions"])
 
 
 def _ensure_room(space_id: uuid.UUID, besides: uuid.UUID | None = None) -> None:
