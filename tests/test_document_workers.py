@@ -117,14 +117,14 @@ def test_a_worker_writes_nothing_more_of_a_document_that_was_deleted_meanwhile(m
 
 def test_a_version_deleted_while_it_is_split_gets_no_title(memory, person, monkeypatch):
     version = upload(person, "coast.html", f"<title>Lighthouses</title><p>{COAST}").version
-    split = chunk_writing.split
+    split = chunk_writing.split_as_configured
 
     def delete_while_splitting(*args: Any, **options: Any) -> Any:
         memory.forget_documents([version.document_id], by=person.id)
         memory.cleanup_documents()
         return split(*args, **options)
 
-    monkeypatch.setattr(chunk_writing, "split", delete_while_splitting)
+    monkeypatch.setattr(chunk_writing, "split_as_configured", delete_while_splitting)
     assert memory.read_documents() == 0
 
     version.refresh_from_db()
@@ -136,14 +136,14 @@ def test_the_lease_is_renewed_while_a_long_text_is_split(memory, person, monkeyp
     version = upload(person, "coast.txt", COAST).version
     monkeypatch.setattr(chunk_writing, "_SPANS_BETWEEN_CHECKS", 2)
     monkeypatch.setattr(jobs, "_RENEWAL_INTERVAL", 0.0)
-    split, leases = chunk_writing.split, []
+    split, leases = chunk_writing.split_as_configured, []
 
     def note_leases(*args: Any, **options: Any) -> Any:
         for span in split(*args, **options):
             leases.append(DocumentVersion.objects.get(pk=version.pk).locked_until)
             yield span
 
-    monkeypatch.setattr(chunk_writing, "split", note_leases)
+    monkeypatch.setattr(chunk_writing, "split_as_configured", note_leases)
     assert memory.read_documents() == 1
 
     assert len(leases) > 4

@@ -7,14 +7,14 @@ from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
 from memory import jobs
-from memory.documents.chunking import Span, split
+from memory.documents.chunking import Span
+from memory.documents.chunking.configured import split_as_configured
 from memory.documents.extraction import ExtractedText, Marker, location_label
 from memory.documents.metadata import metadata_of_chunk
 from memory.errors import ExtractionError
@@ -72,17 +72,8 @@ def _save_text_properties(lease: Lease[DocumentVersion], extracted: ExtractedTex
 
 def _spans(text: str, lease: Lease[DocumentVersion]) -> list[Span]:
     """Split the text. Splitting the largest texts takes longer than a lease. Raises LeaseLostError."""
-    conf = settings.CATO.vector_store
-    found = split(
-        text,
-        strategy=conf.chunking_strategy,
-        chunk_size=conf.chunk_size,
-        chunk_overlap=conf.chunk_overlap,
-        max_chunk_size=conf.max_chunk_size,
-        preserve_sentence_boundaries=conf.preserve_sentence_boundaries,
-    )
     spans: list[Span] = []
-    for batch in batched(found, _SPANS_BETWEEN_CHECKS):
+    for batch in batched(split_as_configured(text), _SPANS_BETWEEN_CHECKS):
         lease.check()
         spans += batch
     return spans

@@ -226,8 +226,7 @@ def _next_version(
     """Create the next version; one that failed or is still in progress is cancelled, or kept if it was live before."""
     replaced = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
     jobs.cancel(replaced)
-    was_live = Case(When(ready_at=None, then=Value(Stage.CANCELLED)), default=Value(Stage.REPLACED))
-    replaced.update(stage=was_live)
+    replaced.update(stage=Case(When(ready_at=None, then=Value(Stage.CANCELLED)), default=Value(Stage.REPLACED)))
     last = document.versions.aggregate(last=Max("number"))["last"] or 0
     record_events(Event.Kind.DOCUMENT_CHANGED if last else Event.Kind.DOCUMENT_ADDED, [document])
     return DocumentVersion.objects.create(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
-from django.conf import settings
 from django.utils.translation import gettext as _
 
-from memory.documents.chunking import split
+from memory.documents.chunking.configured import split_as_configured
 from memory.errors import InvalidInputError
 from memory.exchanges.lifecycle import Metadata, NewExchange, remember_many
 from memory.models import Exchange, Space
@@ -36,17 +35,7 @@ def add_note(
     """
     ensure_open(space)
     text = clean_text(text)
-    configured = settings.CATO.vector_store
-    spans = list(
-        split(
-            text,
-            strategy=configured.chunking_strategy,
-            chunk_size=configured.chunk_size,
-            chunk_overlap=configured.chunk_overlap,
-            max_chunk_size=configured.max_chunk_size,
-            preserve_sentence_boundaries=configured.preserve_sentence_boundaries,
-        )
-    )
+    spans = list(split_as_configured(text))
     if not spans:
         raise InvalidInputError(_("There is nothing to remember: the text is empty."))
     return remember_many(

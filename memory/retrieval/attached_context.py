@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 from django.conf import settings
 
-from memory.documents.chunking import Span, split
+from memory.documents.chunking import Span
+from memory.documents.chunking.configured import split_as_configured
 from memory.lexical.analyser import analyse, query_terms
 from memory.lexical.bm25 import QueryTerm, idf, normalised_scores, term_frequencies
 from memory.retrieval.neutralising import neutralise, neutralise_line
@@ -49,17 +50,9 @@ def choose_passages(text: str, *, question: str, max_tokens: int) -> str:
     """
     if estimate_tokens(text) <= max_tokens:
         return text
-    conf = settings.CATO.vector_store
-    spans = list(
-        split(
-            text,
-            strategy=conf.chunking_strategy if conf.chunking_strategy != "truncate" else "semantic",
-            chunk_size=conf.chunk_size,
-            chunk_overlap=0,
-            max_chunk_size=conf.max_chunk_size,
-            preserve_sentence_boundaries=conf.preserve_sentence_boundaries,
-        )
-    )
+    # "truncate" would give only the beginning.
+    strategy = "semantic" if settings.CATO.vector_store.chunking_strategy == "truncate" else None
+    spans = list(split_as_configured(text, strategy=strategy, chunk_overlap=0))
     scores = _scores([text[span.start : span.end] for span in spans], question)
     chosen: list[Span] = []
     for number in np.argsort(-scores, kind="stable"):
