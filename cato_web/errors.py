@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from cato_web.api_auth import InvalidTokenError, MissingScopeError
 from cato_web.idempotency import IdempotencyError
@@ -48,6 +49,8 @@ ERROR_TABLE: dict[type[Exception], tuple[int, str]] = {
     VectorStoreUnavailableError: (503, "unavailable"),
     EmbeddingError: (503, "unavailable"),
 }
+# Of an unexpected exception, whose details are only in the log.
+INTERNAL_ERROR = gettext_noop("Something went wrong here. It is in the log; try again later.")
 # Seconds: rate limits are counted per minute, and a failed service rarely recovers sooner.
 RETRY_AFTER = {429: "60", 503: "60"}
 

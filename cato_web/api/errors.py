@@ -16,7 +16,7 @@ from ninja.errors import HttpError, ValidationError
 
 from cato_web.api.schemas import Error
 from cato_web.api_auth import add_headers, exceeded_headers
-from cato_web.errors import ERROR_TABLE, status_of
+from cato_web.errors import ERROR_TABLE, INTERNAL_ERROR, status_of
 from memory.api import NOT_FOUND, CatoError
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def _strip_location(location: Sequence[Any]) -> Sequence[Any]:
 def _internal_error(error: Exception) -> HttpResponse:
     """Log an unexpected error and hide its details."""
     log.error("unexpected error in an API request", exc_info=error)
-    return answer(500, "broken", _("Something went wrong here. It is in the log; try again later."))
+    return answer(500, "broken", _(INTERNAL_ERROR))
 
 
 def _too_large() -> str:

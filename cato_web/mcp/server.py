@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from cato_web import VERSION
 from cato_web.accounts.acting_token import separate_actor
 from cato_web.api_auth import require_scope
+from cato_web.errors import INTERNAL_ERROR
 from cato_web.mcp import resources
 from cato_web.mcp.caller import UNTRUSTED_NOTE, Caller
 from cato_web.mcp.results import AnswerResult
@@ -132,7 +133,7 @@ async def _call_tool(context: Any, params: types.CallToolRequestParams) -> types
         return _failure(str(error))
     except Exception:  # the library would send the text of the exception to the client
         log.exception("unexpected error in a tool of /mcp")
-        return _failure(_internal_error())
+        return _failure(_(INTERNAL_ERROR))
     return types.CallToolResult(
         content=[types.TextContent(text=result.model_dump_json())], structured_content=result.model_dump(mode="json")
     )
@@ -206,8 +207,4 @@ async def _read(call: Callable[Concatenate[Caller, P], R], *args: P.args, **kwar
         raise MCPError(types.INVALID_REQUEST, str(error)) from error
     except Exception as error:  # the library would send the text of the exception to the client
         log.exception("unexpected error in a request to /mcp")
-        raise MCPError(types.INTERNAL_ERROR, _internal_error()) from error
-
-
-def _internal_error() -> str:
-    return _("Something went wrong here. It is in the log; try again later.")
+        raise MCPError(types.INTERNAL_ERROR, _(INTERNAL_ERROR)) from error

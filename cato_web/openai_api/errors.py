@@ -7,7 +7,7 @@ from typing import Any
 from django.http import JsonResponse
 from django.utils.translation import gettext as _
 
-from cato_web.errors import status_of
+from cato_web.errors import INTERNAL_ERROR, status_of
 from chat.errors import NO_REASON, EndpointReason, ModelError, ThreadBusyError
 from chat.llm.failures import with_reason
 from chat.models import Turn
@@ -80,8 +80,7 @@ def openai_error_of(error: CatoError) -> OpenAIError:
 
 def internal_error() -> OpenAIError:
     """Return the error for an unexpected exception, whose details clients do not get."""
-    sentence = _("Something went wrong here. It is in the log; try again later.")
-    return OpenAIError(sentence, status=500, kind=SERVER)
+    return OpenAIError(_(INTERNAL_ERROR), status=500, kind=SERVER)
 
 
 def model_failure(code: str, message: str, reason: EndpointReason = NO_REASON) -> OpenAIError:

@@ -154,8 +154,12 @@ def leave_group(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRespo
     group = get_object_or_404(Space, pk=space_id, kind__in=Space.WITH_MEMBERS, membership__person=request.user)
     if request.method == "GET":
         others = Membership.objects.filter(space=group, person__is_active=True).exclude(person=request.user)
-        managers = others.filter(role=Membership.Role.MANAGER)
-        context = {"section": "space", "space": group, "is_last": not others, "is_last_manager": not managers}
+        context = {
+            "section": "space",
+            "space": group,
+            "is_last": not others.exists(),
+            "is_last_manager": not others.filter(role=Membership.Role.MANAGER).exists(),
+        }
         return render(request, "people/leave_group.html", context)
     groups.remove_member(group, request.user.pk, by=request.user)
     messages.success(request, _("You are not in %(group)s any more.") % {"group": group.name})
