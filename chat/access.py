@@ -178,12 +178,13 @@ def get_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
 
 
 def can_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bool) -> bool:
-    """Return whether this person may forget the exchange, as its owner, the owner of its thread, or administrator."""
+    """Return whether this person may forget the exchange, as its owner, administrator, or in place of its thread's owner."""
     if is_administrator or exchange.owner_id == person_id:
         return True
     if exchange.thread_id is None:
         return False
-    return Thread.objects.filter(id=exchange.thread_id, owner_id=person_id).exists()
+    thread = Thread.objects.select_related("space").filter(id=exchange.thread_id).first()
+    return thread is not None and "owner" in roles_in_thread(person_id, thread)
 
 
 def exchange_to_forget(

@@ -210,6 +210,9 @@ def test_managers_of_a_space_have_the_rights_of_an_owner_who_cannot_read_it_any_
     assert access.roles_in_thread(manager.id, talk) == {"owner"}
     assert access.get_owned_thread(manager.id, talk.id) == talk
     assert access.turn_to_change(manager.id, talk.id, one.id) == one
+    said = exchange(bob, "The key hangs behind the clock.", space=talk.space, thread_id=talk.id)
+    assert access.can_forget(manager.id, said, is_administrator=False)
+    assert not access.can_forget(person.id, said, is_administrator=False)
     with pytest.raises(NotFoundError):
         access.get_owned_thread(person.id, talk.id)
     services.delete_thread(talk)

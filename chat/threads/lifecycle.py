@@ -123,7 +123,7 @@ def move_thread(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LastTurns:
-    """The last turns of the active branch, the number of turns that are deleted with them, and what is left before."""
+    """The last turns of the active branch, all turns that are deleted with them, and the last turn that is left."""
 
     ids: list[uuid.UUID]
     deleted_ids: set[uuid.UUID]
