@@ -15,7 +15,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from chat.realtime import hub
+from chat.realtime import peers
 from memory import api as memory
 from memory.api import CatoError, jobs
 
@@ -104,7 +104,7 @@ def _database() -> Check:
 def _redis() -> Check:
     if settings.REDIS_URL is None:
         return Check(OFF)
-    return Check(OK) if hub.is_connected() else Check(DOWN, reason="no connection")
+    return Check(OK) if peers.is_connected() else Check(DOWN, reason="no connection")
 
 
 def _vector_store() -> Check:

@@ -85,12 +85,12 @@ def test_pages_reconnect_after_a_message_that_cannot_be_read_and_later_ones_arri
     hub = Hub()
     page = hub.subscribe(uuid.uuid4(), THREAD)
 
-    hub._receive(message)
+    hub.peers.receive(message)
 
     assert page.is_closed
     assert "could not be read" in caplog.text
     reconnected = hub.subscribe(page.person_id, THREAD)
-    hub._receive(encode_frame("another", words(1)))
+    hub.peers.receive(encode_frame("another", words(1)))
     assert reconnected.queue.get_nowait() == words(1)
 
 

@@ -16,7 +16,7 @@ from cato_web.backups.restoring import restore
 from cato_web.management.store_command import ProgressBars, StoreCommand, exclusive_data_dir
 from cato_web.supervisor.plan import StartupError
 from cato_web.supervisor.server_info import running_server_info
-from chat.realtime.hub import count_web_processes, is_connected
+from chat.realtime.peers import count_web_processes, is_connected
 from memory import api as memory
 from memory.api import CatoError
 
