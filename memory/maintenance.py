@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
 from django.db.models import QuerySet
 
 from memory import jobs
 from memory.documents.deletion import cleanup_documents
 from memory.documents.extraction_runs import has_due_extraction
 from memory.documents.publishing import publish_ready_versions
+from memory.errors import VectorStoreDisabledError
 from memory.exchanges.forgetting import erase_forgotten
 from memory.index import generations
 from memory.index.indexing import index_pending
@@ -102,8 +104,11 @@ def embed_queued(
 ) -> BackfillReport:
     """Embed queued exchanges of all generations whose model is installed; stop when the rest waits after an error.
 
-    `generation`: stop when the rest of this one does, and report what of it waits and failed.
+    `generation`: stop when the rest of this one does, and report what of it waits and failed. Raises
+    VectorStoreDisabledError.
     """
+    if not settings.CATO.vector_store.enabled:
+        raise VectorStoreDisabledError
     rows = _current_jobs() if generation is None else _current_jobs().filter(generation=generation)
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0

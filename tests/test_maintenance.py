@@ -165,6 +165,16 @@ def test_backfill_reports_what_could_not_be_embedded(memory, person, monkeypatch
         run("backfill")
 
 
+@pytest.mark.parametrize("command", [("backfill",), ("reembed", "--again")])
+def test_what_embeds_reports_a_disabled_vector_store_instead_of_waiting(memory, person, settings, command):
+    exchange(person, FACTS[0])
+    disabled = settings.CATO.vector_store.model_copy(update={"enabled": False})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": disabled})
+
+    with pytest.raises(CommandError, match="The vector store is disabled"):
+        run(*command)
+
+
 def test_reconcile_repairs_every_kind_of_drift_and_a_dry_run_only_counts(memory, person, indexed_facts):
     lost, outdated, forgotten = indexed_facts
     index = Collection.objects.get()
