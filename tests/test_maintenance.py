@@ -317,6 +317,22 @@ def test_a_reindex_builds_a_second_generation_and_can_be_reverted(memory, person
         run("reembed", "--back")
 
 
+def test_a_reindex_with_a_model_that_is_not_installed_is_refused(memory, person, indexed_facts, settings):
+    run("reembed", "--again")
+    before = set(IndexGeneration.objects.values_list("pk", "state"))
+    misspelt = settings.CATO.vector_store.model_copy(update={"embedding_model": "/models/misspelt"})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": misspelt})
+    with pytest.raises(CommandError, match="The embedding model /models/misspelt is not installed"):
+        run("reembed")
+
+    IndexGeneration.objects.filter(state="retired").update(model="/models/no-longer-there")
+    exchange(person, "The gate code hangs on the fridge.")
+    with pytest.raises(CommandError, match="The embedding model /models/no-longer-there is not installed"):
+        run("reembed", "--back")
+
+    assert set(IndexGeneration.objects.values_list("pk", "state")) == before, "the previous index is kept"
+
+
 @pytest.mark.parametrize(("state", "hours"), [(Job.State.FAILED, 0), (Job.State.PENDING, 1)])
 def test_failures_of_the_old_index_do_not_prevent_the_switch_to_the_new_one(
     memory, person, indexed_facts, state, hours

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from memory import embeddings, jobs
 from memory.embeddings.base import Embedder
-from memory.errors import EmbeddingDimensionError
+from memory.errors import EmbeddingDimensionError, EmbeddingModelUnavailableError
 from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job
 from memory.utils.batching import iterate_by_pk
 from memory.utils.remaining_time import estimate_remaining
@@ -145,9 +145,10 @@ def start_reindex(*, again: bool = False) -> IndexGeneration:
 
     An interrupted call can be repeated and continues. An unfinished generation of another model is dropped. A retired
     generation of the configured model is reused; otherwise all retired generations are dropped. `again`: reuse neither
-    a retired generation nor cached embeddings of this model.
+    a retired generation nor cached embeddings of this model. Raises EmbeddingModelUnavailableError.
     """
     provider, model = embeddings.configured_model(settings.CATO.vector_store)
+    _require_installed(provider, model)
     building = _building_generation()
     if building is not None and (building.provider, building.model) != (provider, model):
         drop_generation(building)
@@ -185,11 +186,13 @@ def start_rollback() -> IndexGeneration | None:
     """Queue missing exchanges for the last retired generation so that it can become active again; return it.
 
     Return None if no generation is retired or being built. Any other generation that is being built is dropped. An
-    interrupted call can be repeated; the restored generation is then the one being built.
+    interrupted call can be repeated; the restored generation is then the one being built. Raises
+    EmbeddingModelUnavailableError.
     """
     building = _building_generation()
     retired = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED).last()
     if retired is not None:
+        _require_installed(retired.provider, retired.model)
         if building is not None:
             drop_generation(building)
         building = _restore(retired)
@@ -266,6 +269,12 @@ def next_collection_name(collection: str, step: int = 1) -> str:
 
 def _building_generation() -> IndexGeneration | None:
     return IndexGeneration.objects.filter(state=IndexGeneration.State.BUILDING).first()
+
+
+def _require_installed(provider: str, model: str) -> None:
+    """Raise EmbeddingModelUnavailableError for a model with which no job would ever be done."""
+    if not embeddings.is_installed(provider, model):
+        raise EmbeddingModelUnavailableError(_("The embedding model %(model)s is not installed.") % {"model": model})
 
 
 def _restore(retired: IndexGeneration) -> IndexGeneration:
