@@ -518,6 +518,26 @@ def test_the_sweep_purges_within_the_configured_time(memory, person, indexed_fac
     assert Collection.objects.get().name != collection.name
 
 
+def test_what_an_interrupted_purge_leaves_is_removed_by_the_next_sweep(memory, person, indexed_facts, monkeypatch):
+    memory.forget([indexed_facts[0].id], by=person.id)
+    sweep_memory()
+    Collection.objects.update(purge_needed_since=_hours_before(timezone.now(), 24))
+    before = Collection.objects.get().name
+    for _ in range(2):
+        with monkeypatch.context() as broken:
+            # As if the worker was killed right after the swap.
+            broken.setattr(purge, "queue_missing_vectors", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                sweep_memory()
+    assert store.collections(before, untouched_for=0), "with what was forgotten"
+
+    sweep_memory()
+
+    collection = Collection.objects.get()
+    assert collection.purge_needed_since is None
+    assert store.collections(before, untouched_for=0) == [collection.name]
+
+
 @pytest.fixture
 def full_disk(memory, person, indexed_facts, monkeypatch) -> Callable[[], None]:
     """Forget a fact, let every vacuum fail and count them in `calls`; return the function that frees the disk."""

@@ -119,11 +119,13 @@ def rebuild_collection(collection: Collection, *, progress: ProgressCallback = n
     """Copy the live vectors to a new collection, swap it in, and drop the old one, whose files the caller has removed.
 
     Return False if another process is rebuilding the collection. A rebuild interrupted before the swap starts again.
-    After the swap, `drop_orphan_collections` removes the old collection.
+    After the swap, the next one or `drop_orphan_collections` removes the old collection.
     """
     source, target = collection.name, next_collection_name(collection.name)
     if not store.recreate_collection(target, unless_touched_within=ABANDONED):
         return False
+    if (former := next_collection_name(source, step=-1)) != source:
+        store.drop(former)  # left by a rebuild that was interrupted after its swap
     alive = EmbeddingJob.objects.filter(collection=collection, exchange__forgotten_at=None)
     # Queued exchanges with an unchanged text are on their way to another collection and found here until then.
     alive = alive.filter(Q(state=Job.State.DONE) | Q(state=Job.State.PENDING, version=F("exchange__version")))
