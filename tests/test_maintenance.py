@@ -317,6 +317,52 @@ def test_a_reindex_builds_a_second_generation_and_can_be_reverted(memory, person
         run("reembed", "--back")
 
 
+class _Shortened:
+    """The embedder of a model that is configured to answer with shorter vectors."""
+
+    dimension = 256
+
+    def __init__(self, embedder: Any) -> None:
+        self._embedder = embedder
+
+    def embed_documents(self, texts: list[str]) -> Any:
+        return self._embedder.embed_documents(texts)[:, : self.dimension]
+
+
+def _shorten_vectors(patch: pytest.MonkeyPatch) -> None:
+    real = generations.embedder_for
+    patch.setattr(generations, "embedder_for", lambda generation: _Shortened(real(generation)))
+
+
+def test_an_unfinished_index_of_another_dimension_is_built_anew(memory, person, indexed_facts, monkeypatch):
+    with monkeypatch.context() as shorter:
+        _shorten_vectors(shorter)
+        unfinished = generations.start_reindex(again=True)
+        memory.index_pending()
+        exchange(person, "The gate code hangs on the fridge.")
+        unfinished.refresh_from_db()
+        assert (unfinished.state, unfinished.dimension) == ("building", 256)
+
+    assert "now" in run("reembed", "--again")
+
+    assert generations.active_generation().dimension == 384
+    assert not IndexGeneration.objects.filter(dimension=256).exists()
+    assert is_idle()
+
+
+def test_cached_vectors_of_another_dimension_are_computed_anew(memory, person, indexed_facts, monkeypatch):
+    # The model was replaced by another one and its index dropped; then its dimension was changed.
+    IndexGeneration.objects.update(model="/models/another")
+    exchange(person, "The gate code hangs on the fridge.")
+    _shorten_vectors(monkeypatch)
+
+    assert "now" in run("reembed")
+
+    assert generations.active_generation().dimension == 256
+    assert is_idle()
+    assert {len(cached.vectors) for cached in CachedEmbedding.objects.all()} == {2 + 3 * 256 * 4}
+
+
 def test_a_reindex_with_a_model_that_is_not_installed_is_refused(memory, person, indexed_facts, settings):
     run("reembed", "--again")
     before = set(IndexGeneration.objects.values_list("pk", "state"))

@@ -25,13 +25,15 @@ def get_documents(provider: str, model: str, hashes: Iterable[str]) -> dict[str,
 
 
 def store_documents(provider: str, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Store the vectors (parts, dimension) of texts by content hash."""
+    """Store the vectors (parts, dimension) of texts by content hash, in place of earlier ones."""
     CachedEmbedding.objects.bulk_create(
         [
             CachedEmbedding(content_hash=digest, provider=provider, model=model, vectors=_pack(rows))
             for digest, rows in vectors.items()
         ],
-        ignore_conflicts=True,
+        update_conflicts=True,
+        unique_fields=["content_hash", "provider", "model"],
+        update_fields=["vectors"],
     )
 
 

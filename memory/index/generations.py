@@ -143,18 +143,18 @@ def drop_uninstalled_generations() -> int:
 def start_reindex(*, again: bool = False) -> IndexGeneration:
     """Start a generation for the configured model next to the active one and queue every exchange for it.
 
-    An interrupted call can be repeated and continues. An unfinished generation of another model is dropped. A retired
-    generation of the configured model is reused; otherwise all retired generations are dropped. `again`: reuse neither
-    a retired generation nor cached embeddings of this model. Raises EmbeddingModelUnavailableError.
+    An interrupted call can be repeated and continues. An unfinished generation of another model or dimension is dropped. A
+    retired generation of the configured model is reused; otherwise all retired generations are dropped. `again`: reuse
+    neither a retired generation nor cached embeddings of this model. Raises EmbeddingError.
     """
     provider, model = embeddings.configured_model(settings.CATO.vector_store)
     _require_installed(provider, model)
     building = _building_generation()
-    if building is not None and (building.provider, building.model) != (provider, model):
+    if building is not None and not _is_configured(building):
         drop_generation(building)
         building = None
     retired = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED, provider=provider, model=model).last()
-    if building is None and retired is not None and not again:
+    if building is None and retired is not None and not again and _is_configured(retired):
         building = _restore(retired)
     if building is None:
         drop_retired_generations()
@@ -269,6 +269,13 @@ def next_collection_name(collection: str, step: int = 1) -> str:
 
 def _building_generation() -> IndexGeneration | None:
     return IndexGeneration.objects.filter(state=IndexGeneration.State.BUILDING).first()
+
+
+def _is_configured(generation: IndexGeneration) -> bool:
+    """Return True if the configured model can add vectors to the generation. Raises EmbeddingError."""
+    if (generation.provider, generation.model) != embeddings.configured_model(settings.CATO.vector_store):
+        return False
+    return generation.dimension in (None, embedder_for(generation).dimension)
 
 
 def _require_installed(provider: str, model: str) -> None:
