@@ -32,9 +32,9 @@ def test_operators_phrases_and_exclusions_are_told_from_text(typed, text, operat
 
 
 def test_operators_after_a_minus_are_neither_filters_nor_excluded_words():
-    query = parse_query("lid -from:olga -Since:2026 -in:")
-    assert (query.negated_operators, query.operators) == (("from", "since"), {})
-    assert (query.text, query.excluded) == ("lid", ("in:",))
+    query = parse_query('lid -from:olga -Since:2026 -Thread: x -in: -"type:"')
+    assert (query.negated_operators, query.operators) == (("from", "since", "thread", "in"), {})
+    assert (query.text, query.excluded) == ("lid x", ("type:",))
 
 
 def test_what_is_left_without_operators_means_the_same_when_it_is_parsed_again():

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 OPERATORS = ("from", "in", "since", "before", "type", "thread")
+# What is read as a word if a space follows: without a minus, it is one.
+_WITHOUT_VALUE = {f"{operator}:" for operator in OPERATORS}
 
 _QUOTES = str.maketrans("“”„«»", '"""""')
 _TOKEN = re.compile(
@@ -40,7 +42,10 @@ def parse_query(typed: str) -> SearchQuery:
     phrases, excluded, negated = [], [], []
     for match in _TOKEN.finditer(typed.translate(_QUOTES)):
         value = (match["quoted"] or match["word"]).strip()
-        if operator := (match["operator"] or "").lower():
+        operator = (match["operator"] or "").lower()
+        if match["minus"] and (match["word"] or "").lower() in _WITHOUT_VALUE:
+            operator = value[:-1].lower()
+        if operator:
             if match["minus"]:
                 negated.append(operator)
             else:
