@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from cato_web.accounts import roles
 from cato_web.accounts.models import AuditEntry
+from chat import signals as chat_signals
 from chat.models import ImportJob
 from memory.administration import operations, retention, reveals
 from memory.api import add_note, log_recall
@@ -710,6 +711,14 @@ def test_the_audit_log_is_searchable_by_name_and_read_only(memory, page, ada, bo
             change()
     with pytest.raises(TypeError, match="only ever added to"):
         AuditEntry.objects.update(action="did nothing")
+
+
+def test_the_audit_log_is_searched_in_any_case_of_any_letter(page, ada):
+    for name in ("Übersetzung", "Wetter"):
+        chat_signals.tool_server_changed.send(sender=None, by=ada.pk, name=name)
+    found = page.get(reverse("admin_audit"), {"q": "übersetzung"}).content.decode()
+    assert "the tool server Übersetzung" in found
+    assert "the tool server Wetter" not in found
 
 
 def audit_text(page: Client) -> str:
