@@ -413,16 +413,36 @@ def test_an_incomplete_generation_never_becomes_active(memory, person, indexed_f
 
     def sweep_in_between(*args: Any, **kwargs: Any) -> Any:
         result = real(*args, **kwargs)
-        memory.index_pending()
-        switched.append(generations.activate_built_generation())
+        with monkeypatch.context() as undisturbed:
+            undisturbed.setattr(EmbeddingJob.objects, "bulk_create", real)
+            memory.index_pending()
+            switched.append(generations.activate_built_generation())
         return result
 
     old = generations.active_generation()
     monkeypatch.setattr(EmbeddingJob.objects, "bulk_create", sweep_in_between)
     generations.start_reindex(again=True)
 
-    assert switched == [False, False, True]
-    assert generations.active_generation().pk != old.pk
+    assert switched == [False]
+    assert generations.active_generation().pk == old.pk
+    memory.index_pending()
+    assert generations.activate_built_generation()
+    assert is_idle()
+
+
+def test_a_rebuild_whose_start_was_interrupted_is_completed_by_the_sweep(memory, person, indexed_facts, monkeypatch):
+    IndexGeneration.objects.update(model="/models/no-longer-there")
+    with monkeypatch.context() as killed:
+        killed.setattr(generations, "enqueue_missing", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            sweep_memory()
+    assert found_by(memory, person, "what warms the house") == ""
+
+    for _ in range(3):
+        sweep_memory()
+
+    assert found_by(memory, person, "what warms the house") == FACTS[0]
+    assert is_idle()
 
 
 def test_changes_during_a_rebuild_are_correct_afterwards(memory, person, indexed_facts, monkeypatch):

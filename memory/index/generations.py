@@ -202,9 +202,15 @@ def start_rollback() -> IndexGeneration | None:
 
 
 def activate_built_generation() -> bool:
-    """Activate the built generation if it has every exchange, and retire the old one; return False if not ready."""
+    """Activate the built generation if it has every exchange, and retire the old one; return False if not ready.
+
+    Exchanges that have not been queued for it yet are queued.
+    """
     building = _building_generation()
-    if building is None or not _is_complete(building):
+    if building is None or not _is_embedded(building):
+        return False
+    if enqueue_missing(building):  # the call that started it was interrupted, or is still queueing
+        jobs.wake_worker_on_commit("index_pending")
         return False
     with transaction.atomic():
         # A concurrent second call finds no generation in the building state.
@@ -291,8 +297,6 @@ def _restore(retired: IndexGeneration) -> IndexGeneration:
     return retired
 
 
-def _is_complete(generation: IndexGeneration) -> bool:
+def _is_embedded(generation: IndexGeneration) -> bool:
     rows = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None)
-    if rows.exclude(state=Job.State.DONE).exists():
-        return False
-    return not Exchange.objects.filter(forgotten_at=None).exclude(embeddings__generation=generation).exists()
+    return not rows.exclude(state=Job.State.DONE).exists()
