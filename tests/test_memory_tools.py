@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chat.answers.memory_tools import ToolFindings, ToolScope, read_scope, run_tool
+from chat.answers.memory_tools import ToolFindings, ToolScope, call_label, read_scope, run_tool
 from chat.llm.tool_calls import ToolCall
 from chat.models import Thread
 from chat.turns.digest_scope import DigestScope
@@ -64,3 +64,7 @@ def test_reading_on_leaves_out_what_the_filter_excludes_and_what_is_not_relevant
     hits = call(scope_of(in_thread, passages={1: first.pk}), "read_more", passage=1).hits
     assert [hit.exchange.id for hit in hits] == [wanted.pk]
     assert untagged.pk != wanted.pk
+
+
+def test_half_a_character_in_a_query_is_shown_as_a_replacement_character():
+    assert call_label(ToolCall("call-1", "search_memory", r'{"query": "Bergen \ud83d"}')) == "Bergen \ufffd"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -96,12 +98,14 @@ def answering(person, alarm):
     return turn(own_thread, "Wake me", "", state=Turn.State.ANSWERING)
 
 
-def call(alarm: OfferedTool, one: Turn, meanwhile: Callable[[], None] = lambda: None) -> str:
+def call(
+    alarm: OfferedTool, one: Turn, meanwhile: Callable[[], None] = lambda: None, *, arguments: str = "{}"
+) -> str:
     """Let the model call the tool; return what it is told."""
     uses = ToolUses(AnswerStream(answer_job(one)), [alarm])
 
     async def use() -> str:
-        running = asyncio.create_task(uses.run([ToolCall("call-1", alarm.function_name, "{}")], []))
+        running = asyncio.create_task(uses.run([ToolCall("call-1", alarm.function_name, arguments)], []))
         await asyncio.to_thread(meanwhile)
         (answer,) = await running
         return str(answer["content"])
@@ -141,6 +145,29 @@ def test_an_allowed_call_is_made_unless_the_answer_is_stopped(alarm, answering, 
 
     assert len(calls) == (not is_stopped)
     assert ("no longer available" if is_stopped else "The alarm is set.") in told
+
+
+@pytest.mark.parametrize("half", ["\\ud83d", "\\udc00"])
+def test_half_a_character_in_arguments_is_shown_and_sent_as_a_replacement_character(
+    alarm, answering, monkeypatch, half
+):
+    """An escape of half a surrogate pair is valid JSON, and cannot be encoded in a page or a request."""
+    sent: list[object] = []
+
+    async def call_tool(_target: object, _name: str, arguments: object) -> tuple[str, bool]:
+        sent.append(arguments)
+        return "It rains.", False
+
+    alarm = replace(alarm, tool=replace(alarm.tool, is_read_only=True))
+    ToolServer.objects.update(tools=[alarm.tool.as_json()])
+    monkeypatch.setattr("chat.answers.tool_uses.call_tool", call_tool)
+    monkeypatch.setattr("chat.answers.tool_uses.target_of", lambda server: server)
+
+    call(alarm, answering, arguments=f'{{"city": "Bergen{half}"}}')
+
+    (use,) = tool_uses(Turn.objects.get(id=answering.id))
+    assert sent == [{"city": "Bergen\ufffd"}]
+    assert json.loads(use.arguments) == sent[0]
 
 
 def test_a_resumed_answer_keeps_the_calls_of_its_first_part_and_ends_what_was_open(alarm, answering, monkeypatch):

@@ -127,7 +127,7 @@ def call_label(call: ToolCall) -> str:
     value = arguments.get(
         {"search_memory": "query", "read_more": "passage", "list_documents": "name"}.get(call.name, "")
     )
-    return str(value or "")[:MAX_QUERY_CHARS]
+    return memory.clean_text(str(value or ""))[:MAX_QUERY_CHARS]
 
 
 def run_tool(call: ToolCall, scope: ToolScope) -> ToolFindings:

@@ -26,7 +26,7 @@ from chat.realtime.messages import Frame
 from chat.tools.connection import ConnectionTarget, call_tool, target_of
 from chat.tools.offered import OfferedTool, is_still_offered
 from chat.tools.uses import ASK_FOR, ToolUse, tool_uses
-from memory.api import estimate_tokens, neutralise
+from memory.api import clean_text, estimate_tokens, neutralise
 
 MAX_CALLS = 10  # of one answer
 _MAX_TOKENS = 3_000  # of one result in the prompt
@@ -89,14 +89,15 @@ class ToolUses:
             return None, "Error: the arguments are not valid JSON."
         if not isinstance(arguments, dict):
             return None, "Error: the arguments should be a JSON object."
-        shown = json.dumps(arguments, ensure_ascii=False, indent=2)
+        # Half of a surrogate pair, which models write as an escape, can neither be stored nor shown nor sent.
+        shown = clean_text(json.dumps(arguments, ensure_ascii=False, indent=2))
         if len(shown) > _MAX_ARGUMENT_CHARS:
             return None, f"Error: the arguments are longer than {_MAX_ARGUMENT_CHARS} characters."
         offered = self._offered[call.name]
         use = ToolUse(offered.server_name, offered.tool.name, offered.tool.title, shown, "running")
         if not offered.tool.is_read_only:
             use.state, use.asked_at = "waiting", timezone.now().isoformat()
-        return use, arguments
+        return use, json.loads(shown)
 
     async def _use(self, offered: OfferedTool, use: ToolUse | None, arguments: Any) -> str:
         """Carry out a call as soon as it is allowed, and return its result for the model."""
