@@ -411,7 +411,7 @@ def test_a_connection_is_made_to_the_address_that_was_checked(monkeypatch):
 
     sent: list[Any] = []
 
-    class Recorder(httpx2.AsyncBaseTransport):
+    class Recorder(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             sent.append((request.url.host, request.headers["host"], request.extensions["sni_hostname"]))
             return httpx2.Response(200, stream=httpx2.ByteStream(b"ok"))
@@ -420,11 +420,10 @@ def test_a_connection_is_made_to_the_address_that_was_checked(monkeypatch):
         return "93.184.216.34"
 
     async def get() -> None:
-        transport = guarded_http.GuardedTransport(())
-        transport._transport = Recorder()
-        async with httpx2.AsyncClient(transport=transport) as client:
+        async with guarded_http.new_client("", timeout=5, internal_hosts=()) as client:
             await client.get("https://tools.example.org/mcp")
 
+    monkeypatch.setattr(httpx2, "AsyncHTTPTransport", Recorder)
     monkeypatch.setattr(guarded_http, "_public_address", resolve)
     asyncio.run(get())
     assert sent == [("93.184.216.34", "tools.example.org", "tools.example.org")]

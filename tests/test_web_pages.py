@@ -115,6 +115,23 @@ def test_a_page_at_another_port_is_not_read_even_at_a_public_address(inside, mon
     assert inside.requests == []
 
 
+def test_names_at_one_address_do_not_share_a_connection(site, monkeypatch):
+    """The certificate of a connection was checked for one name."""
+
+    async def resolve(host: str, port: int) -> str:
+        return "127.0.0.1"
+
+    async def get() -> None:
+        async with new_client("", timeout=5, internal_hosts=[]) as client:
+            for name in ("one.example", "one.example", "two.example"):
+                await client.get(f"http://{name}:{site.host.rpartition(':')[2]}/")
+
+    monkeypatch.setattr("chat.tools.guarded_http._public_address", resolve)
+    asyncio.run(get())
+    first, again, other = site.connections
+    assert first == again != other
+
+
 def test_three_redirects_are_followed_and_no_more(site):
     site.html("/0", "The end.")
     for number in range(1, 5):

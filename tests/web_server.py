@@ -30,11 +30,12 @@ class Page:
 
 @dataclass
 class Site:
-    """A test's interface to a server: its pages by path, and the paths and agents of all requests."""
+    """A test's interface to a server: its pages by path, and the paths, connections and agents of all requests."""
 
     host: str
     pages: dict[str, Page] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    connections: list[int] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)
 
     def url(self, path: str = "") -> str:
@@ -95,8 +96,11 @@ def running(kind: type[Site] = Site) -> Iterator[Any]:
     site = kind(f"127.0.0.1:{server.server_address[1]}")
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # which keeps connections
+
         def do_GET(self) -> None:
             site.requests.append(self.path)
+            site.connections.append(self.client_address[1])
             site.agents.add(self.headers.get("User-Agent", ""))
             page = site.answer(self)
             body = page.body.encode() if isinstance(page.body, str) else page.body

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+from collections import defaultdict
 from collections.abc import AsyncIterator, Collection
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import cast
 
@@ -38,7 +40,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._internal_hosts = frozenset(internal_hosts)
         self._max_bytes = max_bytes
         self._only_usual_ports = only_usual_ports
-        self._transport = httpx2.AsyncHTTPTransport(trust_env=False)
+        # Each host has connections of its own: one that was made to an address has the certificate of one name only.
+        context = httpx2.create_ssl_context(trust_env=False)
+        self._transports: defaultdict[str, httpx2.AsyncHTTPTransport] = defaultdict(
+            partial(httpx2.AsyncHTTPTransport, verify=context, trust_env=False)
+        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. Raises ToolServerError for an address that is not allowed, and httpx2's errors."""
@@ -51,7 +57,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             # The certificate is checked for the name, and so is the header "Host", which the request has already.
             request.extensions = {**request.extensions, "sni_hostname": host}
             request.url = request.url.copy_with(host=address)
-        response = await self._transport.handle_async_request(request)
+        response = await self._transports[host].handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise ToolServerError(_("%(host)s sends a compressed response, which is not accepted.") % {"host": host})
@@ -60,7 +66,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._transport.aclose()
+        for transport in self._transports.values():
+            await transport.aclose()
 
 
 class _Bounded(httpx2.AsyncByteStream):
