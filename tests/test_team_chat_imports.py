@@ -163,6 +163,41 @@ def test_a_part_grows_although_a_person_and_the_channel_were_renamed(person):
     assert messages() == ["#marks, 2024-05-03\nAnna Sund-Lie: The line is 12 mm\nBen Lie: And the shackle 16 mm"]
 
 
+def test_a_part_grows_although_a_person_whom_it_mentions_was_renamed(person):
+    days = {"buoys/2024-05-03": [said(MAY_3, "The line is for <@U1>, 12 mm")]}
+    import_conversations(slack(days), person_id=person.id)
+    PersonFactory(name="Anna Sund-Lie", email="anna@halden.example")
+    days["buoys/2024-05-03"].append(said(MAY_3 + 60, "And the shackle 16 mm", "U2"))
+
+    import_conversations(slack(days), person_id=person.id)
+
+    lines = "Anna Sund-Lie: The line is for @Anna Sund-Lie, 12 mm\nBen Lie: And the shackle 16 mm"
+    assert messages() == [f"#buoys, 2024-05-03\n{lines}"]
+
+
+@pytest.mark.parametrize("is_later_first", [False, True])
+def test_a_thread_grows_by_an_export_of_other_days(person, is_later_first):
+    root = f"{MAY_3}.000100"
+    earlier = {"buoys/2024-05-03": [said(MAY_3, "Who has the key?", thread_ts=root)]}
+    later = {"buoys/2024-05-04": [said(MAY_4, "I have it", "U2", thread_ts=root)]}
+
+    for days in (later, earlier) if is_later_first else (earlier, later):
+        import_conversations(slack(days), person_id=person.id)
+
+    assert messages() == ["#buoys, 2024-05-03\nAnna Sund: Who has the key?\n#buoys, 2024-05-04\nBen Lie: I have it"]
+
+
+def test_an_edited_line_of_a_thread_does_not_keep_out_its_replies(person):
+    days = {"buoys/2024-05-03": [said(MAY_3, "The line is 12 mm")]}
+    import_conversations(slack(days), person_id=person.id)
+    days = {"buoys/2024-05-03": [said(MAY_3, "The line is 14 mm"), said(MAY_3 + 60, "Thanks", "U2")]}
+
+    import_conversations(slack(days), person_id=person.id)
+
+    lines = "Anna Sund: The line is 14 mm\nBen Lie: Thanks\nAnna Sund: The line is 12 mm"
+    assert messages() == [f"#buoys, 2024-05-03\n{lines}"]
+
+
 def test_a_part_that_lost_lines_is_not_replaced(person):
     root = f"{MAY_3}.000100"
     first, second = said(MAY_3, "Who has the key?", thread_ts=root), said(MAY_4, "I have it", "U2", thread_ts=root)

@@ -98,9 +98,7 @@ def answering(person, alarm):
     return turn(own_thread, "Wake me", "", state=Turn.State.ANSWERING)
 
 
-def call(
-    alarm: OfferedTool, one: Turn, meanwhile: Callable[[], None] = lambda: None, *, arguments: str = "{}"
-) -> str:
+def call(alarm: OfferedTool, one: Turn, meanwhile: Callable[[], None] = lambda: None, *, arguments: str = "{}") -> str:
     """Let the model call the tool; return what it is told."""
     uses = ToolUses(AnswerStream(answer_job(one)), [alarm])
 
