@@ -112,6 +112,20 @@ def test_a_web_page_is_read_in_its_declared_encoding(read):
     assert read(page.encode("iso8859_5"), "a.html").text == "Привет"
 
 
+@pytest.mark.parametrize(
+    ("declared", "encoding"), [("iso-8859-1", "cp1252"), ("us-ascii", "cp1252"), ("iso-8859-9", "cp1254")]
+)
+def test_a_declared_encoding_has_the_characters_that_browsers_read_in_it(read, declared, encoding):
+    page = f'<meta charset="{declared}"><p>„Müller“ – 5 €</p>'
+    assert read(page.encode(encoding), "a.html").text == "„Müller“ – 5 €"
+
+
+@pytest.mark.parametrize("declared", ["utf-8", "undefined", "idna", "punycode", "hex", "unknown"])
+def test_a_declared_encoding_that_cannot_be_right_is_not_used(read, declared):
+    page = f'<meta charset="{declared}"><p>Wir haben die Größe der Präsentation für Müller geändert.</p>'
+    assert read(page.encode("cp1252"), "a.html").text == "Wir haben die Größe der Präsentation für Müller geändert."
+
+
 def test_line_endings_are_normalised_and_control_characters_removed(read):
     assert read(b"one\r\ntwo\rthree\ffour\x1b\x07\n" + b"\n" * 300, "a.txt").text.rstrip() == "one\ntwo\nthree\nfour"
 

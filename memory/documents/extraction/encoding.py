@@ -19,6 +19,11 @@ _LEGACY = [
     "cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257",
     "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp874", "mac_roman",
 ]  # fmt: skip
+# Names under which browsers read a larger encoding, because texts use its additional characters, such as quotation marks.
+_SUPERSETS = {
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
+    "shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949",
+}  # fmt: skip
 _SAMPLE_BYTES = 65_536
 _CONTROL_BYTES = bytes(sorted(set(range(32)) - set(b"\t\n\v\f\r\x1b"))) + b"\x7f"
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,40})""", re.IGNORECASE)
@@ -47,8 +52,8 @@ def decode(data: bytes, *, declared: str = "") -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         error_at = error.start
-    if _is_known(declared):
-        return data.decode(declared, "replace")
+    if encoding := legacy_encoding(declared):
+        return data.decode(encoding, "replace")
     # A single invalid byte does not mean another encoding.
     text = data.decode("utf-8", "replace")
     if text.count("\ufffd") * 20 < len(text) - len(text.encode("ascii", "ignore")):
@@ -62,12 +67,16 @@ def declared_in(data: bytes) -> str:
     return found[1].decode("ascii") if found else ""
 
 
-def _is_known(encoding: str) -> bool:
-    """Return True if Python knows `encoding` as a text encoding; its list also has "hex" and "zip"."""
+def legacy_encoding(name: str) -> str:
+    """Return the encoding from before UTF-8 that browsers read under a name; "" if it names none."""
     try:
-        return bool(encoding) and codecs.lookup(encoding)._is_text_encoding
+        found = codecs.lookup(name)
     except LookupError:
-        return False
+        return ""
+    # Python's list also has "hex" and "zip", and some for the names of hosts, which cannot replace invalid bytes.
+    if not found._is_text_encoding or found.name in ("utf-8", "idna", "punycode", "undefined"):
+        return ""
+    return _SUPERSETS.get(found.name, found.name)
 
 
 def _utf16_without_bom(head: bytes) -> str:
