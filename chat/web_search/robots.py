@@ -50,7 +50,7 @@ async def _read(client: httpx2.AsyncClient, address: str) -> str | None:
     except (ToolServerError, httpx2.HTTPError, httpx2.InvalidURL, ValueError):
         return None
     if response.is_success:
-        return response.text[:_MAX_CHARS]
+        return response.text[:_MAX_CHARS].removeprefix("\ufeff")
     return "" if response.is_client_error else None
 
 
