@@ -60,6 +60,30 @@ def test_the_visible_text_of_a_page_is_read(site):
     assert site.agents == {"Cato"}
 
 
+@pytest.mark.parametrize(
+    ("text", "charset"),
+    [
+        ("Dün toplantıyı cuma gününe ertelemeye karar verdik.", "iso-8859-9"),
+        ("Vakar nusprendėme susitikimą nukelti į penktadienį.", "windows-1257"),
+        ("Вчера мы решили перенести встречу на пятницу.", "iso-8859-5"),
+        ("昨日、会議を金曜日に延期することにしました。", "shift_jis"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["text/html", "text/plain"])
+def test_a_page_is_read_in_the_encoding_that_its_header_names(site, text, charset, kind):
+    site.pages["/page"] = Page(text.encode(charset), content_type=f"{kind}; charset={charset}")
+    assert read(site.url("/page")) == text
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "unknown", "hex", "us-ascii"])
+def test_a_header_that_names_a_wrong_or_unknown_encoding_does_not_matter(site, charset):
+    site.pages["/utf8"] = Page("Größe", content_type=f"text/html; charset={charset}")
+    assert read(site.url("/utf8")) == "Größe"
+    german = "<p>Gestern haben wir beschlossen, die Größe der Präsentation für Müller zu ändern."
+    site.pages["/legacy"] = Page(german.encode("latin-1"), content_type=f"text/html; charset={charset}")
+    assert "beschlossen" in read(site.url("/legacy"))
+
+
 @pytest.mark.parametrize("where", ["127.0.0.1", "[::1]", "localhost", "169.254.169.254", "10.0.0.1", "0x7f000001"])
 @pytest.mark.parametrize("with_port", [True, False])
 def test_an_address_inside_the_network_is_not_read(site, inside, where, with_port):
@@ -179,6 +203,7 @@ def test_slow_pages_do_not_delay_the_others(site, monkeypatch):
         (Page(status=404), True),
         (Page("User-agent: *\nDisallow: /private", content_type="text/plain"), True),
         (Page("User-agent: *\nDisallow: /", content_type="text/plain"), False),
+        (Page("\ufeffUser-agent: *\nDisallow: /", content_type="text/plain"), False),
         (Page("User-agent: Cato\nDisallow: /page\n\nUser-agent: *\nAllow: /", content_type="text/plain"), False),
         (Page("User-agent: Cato\nAllow: /\n\nUser-agent: *\nDisallow: /", content_type="text/plain"), True),
         (Page(status=500), False),

@@ -55,17 +55,20 @@ async def _read_page(client: httpx2.AsyncClient, address: str) -> str:
     """Return the visible text of a page, "" if it cannot or may not be read."""
     try:
         async with asyncio.timeout(_PAGE_TIMEOUT):
-            content, name = await _fetch(client, address)
+            content, name, charset = await _fetch(client, address)
     except (TimeoutError, ToolServerError, httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         log.info("a page was not read: %s", type(error).__name__)
         return ""
     if not content:
         return ""
-    return await asyncio.to_thread(partial(extract_page_text, content, name=name, seconds=_READER_SECONDS))
+    extract = partial(extract_page_text, content, name=name, charset=charset, seconds=_READER_SECONDS)
+    return await asyncio.to_thread(extract)
 
 
-async def _fetch(client: httpx2.AsyncClient, address: str) -> tuple[bytes, str]:
-    """Return the content of a page and a file name of its kind; b"" if it is of another kind or may not be read.
+async def _fetch(client: httpx2.AsyncClient, address: str) -> tuple[bytes, str, str]:
+    """Return the content of a page, a file name of its kind and its encoding, "" if its header names none.
+
+    The content is b"" if it is of another kind or may not be read.
 
     Each address of a chain of redirects is checked like the first one.
     """
@@ -79,5 +82,5 @@ async def _fetch(client: httpx2.AsyncClient, address: str) -> tuple[bytes, str]:
             media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if response.status_code != httpx2.codes.OK or media_type not in _TYPES:
                 break
-            return await response.aread(), _TYPES[media_type]
-    return b"", ""
+            return await response.aread(), _TYPES[media_type], response.charset_encoding or ""
+    return b"", "", ""

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from memory.documents import extraction
 from memory.documents.extraction import ExtractionLimits
+from memory.documents.extraction.encoding import decode, legacy_encoding
 from memory.documents.extraction.formats import ONLY_PICTURES, UNSUPPORTED
 from memory.documents.extraction_runs import extraction_limits
 from memory.documents.uploads import validate_size
@@ -60,10 +61,11 @@ def extract_text(file: File[bytes], *, name: str) -> AttachedText:
     return AttachedText(extracted.text[:MAX_EXTRACTED_CHARACTERS], extracted.pages)
 
 
-def extract_page_text(content: bytes, *, name: str, seconds: int) -> str:
+def extract_page_text(content: bytes, *, name: str, charset: str, seconds: int) -> str:
     """Return the visible text of a page of the web, "" if it has none or cannot be read within `seconds`.
 
-    `name` is "page.html" or "page.txt". Blocks until a child process has read the page.
+    `name` is "page.html" or "page.txt"; `charset` is the encoding that its header names, or "". Blocks until a child
+    process has read the page.
     """
     limits = ExtractionLimits(
         memory_mb=settings.CATO.documents.reader_memory_mb,
@@ -71,6 +73,8 @@ def extract_page_text(content: bytes, *, name: str, seconds: int) -> str:
         wall_seconds=seconds,
         max_characters=MAX_EXTRACTED_CHARACTERS,
     )
+    if legacy_encoding(charset):
+        content = decode(content, declared=charset).encode()
     try:
         with tempfile.NamedTemporaryFile(prefix="cato-") as copy:
             copy.write(content)
