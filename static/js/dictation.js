@@ -68,7 +68,8 @@
     }
   }
 
-  button.addEventListener("click", () => (current ? current.stop?.() : record()));
+  // The end of a transcription would cancel a recording that began meanwhile.
+  button.addEventListener("click", () => (current ? current.stop?.() : dataset.state === "sending" || record()));
   part("finish").addEventListener("click", () => current?.stop());
   part("retry").addEventListener("click", send);
   part("cancel").addEventListener("click", () => end(dataset.cancelled));

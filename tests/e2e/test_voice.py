@@ -103,6 +103,23 @@ def test_sending_meanwhile_inserts_first(ada, visit_speaking):
     expect(message(page)).to_have_value("I say: the boat is red")
 
 
+def test_nothing_is_recorded_while_the_recording_before_is_transcribed(ada, visit_speaking, endpoint):
+    page = visit_speaking(ada, "/")
+    endpoint.script(KEY, first_delay=3.0, transcript="the boat is red")
+    dictation(page).click()
+    expect(page.get_by_role("timer")).to_have_text("0:01")
+    dictation(page).click()
+    expect(page.get_by_text("Writing down what you said…")).to_be_visible()
+
+    dictation(page).click()
+
+    expect(page.get_by_text("Writing down what you said…")).to_be_visible()
+    expect(dictation(page)).to_have_attribute("aria-pressed", "false")
+    expect(message(page)).to_have_value("the boat is red")
+    dictation(page).click()
+    expect(dictation(page)).to_have_attribute("aria-pressed", "true")
+
+
 def test_a_recording_that_could_not_be_transcribed_is_kept_and_tried_again(ada, visit_speaking, endpoint):
     page = visit_speaking(ada, "/")
     message(page).fill("Kept")
