@@ -55,10 +55,12 @@ def create_mentions(turn: Turn, *, is_news: bool) -> None:
     if space.kind == Space.Kind.PERSONAL or not any(sign in turn.message for sign in SIGNS):
         return
     readers = memory.readers(space, get_user_model().objects.filter(is_active=True)).exclude(id=turn.author_id)
+    rows = list(readers.values_list("id", "name"))
     by_name: dict[str, list[uuid.UUID]] = defaultdict(list)
-    for id, name in readers.values_list("id", "name"):
+    for id, name in rows:
         by_name[name.lower()].append(id)
-    spans = find_mentions(turn.message, by_name)[:_MAX_MENTIONS]
+    # Names as they are: the lower case of "İ" is two characters, which "İ" in the message does not match.
+    spans = find_mentions(turn.message, (name for _id, name in rows))[:_MAX_MENTIONS]
     people = {id for start, end in spans for id in by_name[turn.message[start + 1 : end].lower()]}
     Mention.objects.bulk_create([Mention(turn=turn, person_id=id) for id in people])
     if not is_news:

@@ -72,6 +72,12 @@ def test_a_message_full_of_signs_is_searched_up_to_a_limit():
     assert find_mentions("@" * 100_000 + " @Ada", ["Ada", *(f"Person {n}" for n in range(300))]) == []
 
 
+@pytest.mark.parametrize("name", ["İpek Demir", "Ιωάννης", "Weiß"])
+def test_a_name_is_found_as_it_is_written_whatever_its_lower_case(person, name):
+    in_thread = thread(person, space=group("Crew", person, PersonFactory(name=name)))
+    assert mentioned(post(in_thread, person, f"Look, @{name}!")) == {name}
+
+
 def test_readers_are_mentioned_and_nobody_else(person, crew):
     in_thread, people = crew
     assert mentioned(post(in_thread, person, "@Ada Lovelace and @Tomás Ferreira, look")) == {"Ada Lovelace"}
