@@ -21,6 +21,7 @@ from chat.digests.schedule import Schedule
 from chat.digests.switching import switch_off, switch_on
 from chat.models import Digest, Thread, Turn
 from chat.threads.reader_marks import has_news, with_marks
+from chat.web_search.records import set_web_search
 from memory.errors import InvalidInputError
 from memory.models import DocumentVersion, Exchange, Membership
 from memory.spaces import access
@@ -165,6 +166,23 @@ def test_the_next_one_goes_to_the_same_thread_and_does_not_tell_of_the_last_one(
     assert recalled(second) == {"The boat is red", "The anchor is new"}
     assert len(model.requests(KEY)[0]["messages"]) == 2, "earlier digests are not in the prompt"
     assert first.answer not in str(model.requests(KEY)[0]["messages"])
+
+
+def test_its_message_is_not_sent_to_a_search_engine(model, person, settings):
+    """The web can be searched for what the person asks in its thread; the message names spaces."""
+    conf = settings.CATO.web_search.model_copy(update={"searxng_url": "http://127.0.0.1:9"})
+    settings.CATO = settings.CATO.model_copy(update={"web_search": conf})
+    exchange(person, "The boat is red", timestamp=ago(hours=3))
+    due(person)
+    run()
+    set_web_search(row(person).thread, True)
+    exchange(person, "The anchor is new", timestamp=ago(minutes=30))
+    due(person, space_ids=[access.personal_space(person.pk).pk])
+
+    run()
+
+    _first, second = digests(person)
+    assert (second.thread.has_web_search, second.web_search) == (True, {})
 
 
 def test_what_is_still_in_progress_is_told_by_the_next_one(model, person):

@@ -77,8 +77,9 @@ def is_available() -> bool:
 
 
 def searches_web(turn: Turn) -> bool:
-    """Return whether the web is searched for this turn (loaded with its thread): never for clients of the API."""
-    return is_available() and turn.thread.has_web_search and turn.api_token_id is None
+    """Return whether the web is searched for this turn (loaded with its thread): never for clients of the API and digests."""
+    is_from_person = turn.api_token_id is None and turn.digest_scope is None
+    return is_available() and turn.thread.has_web_search and is_from_person
 
 
 def query_of(message: str) -> str:
