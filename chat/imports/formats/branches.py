@@ -30,7 +30,7 @@ def all_branches(
 ) -> Iterator[tuple[str, str]]:
     """Yield each id once, with its parent ("" for a root), after the parent; versions are in the order of their dates.
 
-    A cycle is cut so that the branch of `leaf` is whole.
+    All that follows an id comes before the next version of it. A cycle is cut so that the branch of `leaf` is whole.
     """
     first = next(iter(branch(parents, leaf)), "")
     children = defaultdict(list)

@@ -35,12 +35,12 @@ def read(item: Fields) -> Conversation:
     times = {id: moment_in(messages[id].get("create_time")) for id in nodes}
     leaf = name_in(item.get("current_node"))
     leaf = leaf if leaf in nodes else latest_leaf(parents, times)
-    notes = Notes()
-    said: dict[str, tuple[int, MadeTexts]] = {}
+    notes, made = Notes(), MadeTexts()
+    said: dict[str, tuple[int, int]] = {}  # the index of the last message, and the mark of the made texts
     for id, parent in all_branches(parents, times, leaf):
-        before, made = said.get(parent, (-1, MadeTexts()))
-        made = made.copy()
-        said[id] = _note(notes, made, id, messages[id], before) if messages[id] else before, made
+        before, mark = said.get(parent, (-1, 0))
+        made.go_back(mark)
+        said[id] = _note(notes, made, id, messages[id], before) if messages[id] else before, made.mark
     return Conversation(
         provider=PROVIDER,
         id=name_in(item.get("conversation_id")) or name_in(item.get("id")),

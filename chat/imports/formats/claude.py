@@ -21,21 +21,20 @@ def knows(item: Fields) -> bool:
 def read(item: Fields) -> Conversation:
     """Parse all branches; the active one is that of the current leaf, or else the latest."""
     rows, model = rows_in(item["chat_messages"]), text_in(item.get("model"))
-    notes, current = Notes(), -1
+    notes, made, current = Notes(), MadeTexts(), -1
     if any(row.get("parent_message_uuid") for row in rows):
         by_id = {name_in(row.get("uuid")): row for row in rows}
         parents = {id: name_in(row.get("parent_message_uuid")) for id, row in by_id.items()}
         times = {id: moment_in(row.get("created_at")) for id, row in by_id.items()}
         leaf = name_in(item.get("current_leaf_message_uuid"))
         leaf = leaf if leaf in by_id else latest_leaf(parents, times)
-        said: dict[str, tuple[int, MadeTexts]] = {}
+        said: dict[str, tuple[int, int]] = {}  # the index of the last message, and the mark of the made texts
         for id, parent in all_branches(parents, times, leaf):
-            before, made = said.get(parent, (-1, MadeTexts()))
-            made = made.copy()
-            said[id] = _note(notes, made, by_id[id], model, before), made
+            before, mark = said.get(parent, (-1, 0))
+            made.go_back(mark)
+            said[id] = _note(notes, made, by_id[id], model, before), made.mark
         current = said[leaf][0] if leaf in said else -1
     else:
-        made = MadeTexts()
         for row in rows:
             current = _note(notes, made, row, model, current)
     return Conversation(

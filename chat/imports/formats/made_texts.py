@@ -4,43 +4,67 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 
 from chat.imports.formats.values import Fields, fields_in, rows_in, text_in
 
 CANVAS = "canvas"  # a conversation has one
 # Of longer texts, an update is imported as its own words: a file with many updates would grow without bound.
-_MAX_WHOLE_CHARACTERS = 20_000
+_MAX_WHOLE_CHARACTERS, _MAX_REPEATED_CHARACTERS = 20_000, 5_000_000  # of one text, and of all updates
 _PROSE = ("", "text/markdown", "document", "markdown")
 _BACKTICKS = re.compile("`{3,}")
 
 
 class MadeTexts:
-    """The latest state of each made text of a conversation, so that an update is imported as the whole changed text."""
+    """The latest state of each made text of a conversation, so that an update is imported as the whole changed text.
 
-    def __init__(self, texts: Mapping[str, tuple[str, str, str]] | None = None) -> None:
-        self._texts = dict(texts or {})
+    Branches of the conversation are followed one after the other: `go_back` undoes what was made since a `mark`.
+    """
 
-    def copy(self) -> MadeTexts:
-        """Return a copy, for another branch of the conversation."""
-        return MadeTexts(self._texts)
+    def __init__(self) -> None:
+        self._texts: dict[str, tuple[str, str, str]] = {}
+        self._undo: list[Callable[[], object]] = []
+        self._repeated = 0
+
+    @property
+    def mark(self) -> int:
+        """The present state, for `go_back`."""
+        return len(self._undo)
+
+    def go_back(self, mark: int) -> None:
+        """Restore the state at this mark."""
+        while len(self._undo) > mark:
+            self._undo.pop()()
 
     def write(self, id: str, *, title: str, kind: str, text: str) -> str:
         """Store a new text; return it as Markdown, "" if it is empty. A title or kind that is "" stays as it was."""
-        known_title, known_kind, _known_text = self._texts.get(id, ("", "", ""))
+        known = self._texts.get(id)
+        known_title, known_kind, _known_text = known or ("", "", "")
         self._texts[id] = title or known_title, kind or known_kind, text
+        self._undo.append(partial(self._texts.pop, id) if known is None else partial(self._texts.update, {id: known}))
         return _as_markdown(*self._texts[id])
 
     def replace(self, id: str, old: str, new: str) -> str:
         """Replace a part of a stored text; return the whole as Markdown, "" if there is no such part.
 
-        If the whole is long, return the new part.
+        If the whole is long, or was returned often, return the new part.
         """
         title, kind, text = self._texts.get(id, ("", "", ""))
-        if not old or old not in text:
+        at = text.find(old) if old else -1
+        if at < 0:
             return ""
-        whole = self.write(id, title=title, kind=kind, text=text.replace(old, new, 1))
-        return whole if len(whole) <= _MAX_WHOLE_CHARACTERS else _as_markdown(title, kind, new)
+        self._patch(id, at, old, new)
+        # Each state of a long text with many updates would be more than the file.
+        self._undo.append(partial(self._patch, id, at, new, old))
+        whole = _as_markdown(*self._texts[id])
+        self._repeated += len(whole)
+        is_short = len(whole) <= _MAX_WHOLE_CHARACTERS and self._repeated <= _MAX_REPEATED_CHARACTERS
+        return whole if is_short else _as_markdown(title, kind, new)
+
+    def _patch(self, id: str, at: int, old: str, new: str) -> None:
+        title, kind, text = self._texts[id]
+        self._texts[id] = title, kind, text[:at] + new + text[at + len(old) :]
 
 
 def claude_text(block: Fields, made: MadeTexts) -> str:
