@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
+from chat.answers.web_search import _with_passages
+from chat.web_search.records import WebSource
 from memory.api import RateLimitedError, WebPassage, build_web_context, count_web_search
 from tests import server, web_server
 from tests.server import Client, wait_for
@@ -261,6 +263,15 @@ def test_titles_and_addresses_cannot_leave_their_attributes():
     (head,) = re.findall(r"<passage-\w+ .*", quoted)
     assert head.count('"') == 6
     assert head.count("<") == head.count(">") == 1
+
+
+@pytest.mark.parametrize(("filler", "is_quoted"), [("1.\n" * 1_000, True), ("1.\n" * 300_000, False)])
+def test_passages_are_chosen_from_the_beginning_of_a_page(filler, is_quoted):
+    """A whole page with hundreds of thousands of lines would take longer than an answer may be without a heartbeat."""
+    source = WebSource("Harbour", "https://harbour.example/", "A snippet.")
+    text = f"{filler}The harbour opens in May."
+    (found,) = _with_passages([source], {source.address: text}, "when does the harbour open")
+    assert ("opens in May" in found.text) is is_quoted
 
 
 def test_texts_are_shortened_to_their_share_of_the_prompt():

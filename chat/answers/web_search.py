@@ -14,6 +14,8 @@ from memory.api import RateLimitedError, choose_passages, clean_text, count_web_
 
 # Of the pages that are found, the first ones are read; the others have their snippets.
 _MAX_READ = 3
+# Of the text of one page. Choosing passages of a million can take ten seconds, in which an answer has no heartbeat.
+_MAX_CHARS = 100_000
 _MAX_TOKENS = 450  # of the passages of one page; about two of 150 words
 
 
@@ -59,8 +61,8 @@ async def _search(turn: Turn) -> WebSearch | None:
 def _with_passages(found: Sequence[WebSource], texts: Mapping[str, str], query: str) -> list[WebSource]:
     """Return the sources with the passages of their pages that fit the query best, instead of their snippets."""
     return [
-        replace(source, text=choose_passages(clean_text(text).strip(), question=query, max_tokens=_MAX_TOKENS))
-        if (text := texts.get(source.address))
+        replace(source, text=choose_passages(text[:_MAX_CHARS], question=query, max_tokens=_MAX_TOKENS))
+        if (text := clean_text(texts.get(source.address, "")).strip())
         else source
         for source in found
     ]
