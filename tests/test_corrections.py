@@ -183,6 +183,7 @@ def test_what_the_answer_did_not_cite_cannot_be_superseded(memory, source, alice
 
     assert press(alice, corrects, supersede="2").status_code == 404
     assert press(alice, corrects).status_code == 400
+    assert press(alice, corrects, supersede="9" * 5_000).status_code == 400
     Turn.objects.filter(id=corrects.parent_id).update(answer="It has many desks [2].")
     assert press(alice, corrects, supersede="1").status_code == 404, "it was recalled, but not cited"
     assert not Supersession.objects.exists()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.files.storage import default_storage
+from django.urls import reverse
 
 from cato_web.accounts.models import AuditEntry
 from memory import jobs
@@ -366,6 +367,17 @@ def test_a_deleted_version_loses_its_hidden_text_at_once_and_does_not_count_as_o
 
     assert memory.delete_old_versions(uploaded, 3, by=person.id) == 0
     assert memory.delete_old_versions(uploaded, 1, by=person.id) == 2
+
+
+@pytest.mark.parametrize("number", ["2", "x", "9" * 5_000])
+def test_a_version_that_does_not_exist_cannot_be_deleted_and_nothing_else_is(memory, person, number):
+    kept = document(person, "buoys.html", PAGE.format("red"))
+    browser, address = signed_in(person), reverse("forget_document", args=[kept.pk])
+
+    assert browser.post(address, {"version": number}).status_code == 404
+    assert "red" in texts(person)
+    assert browser.post(address, {"version": "1"}).status_code == 200
+    assert "red" not in texts(person)
 
 
 def test_a_deleted_document_that_could_not_be_read_is_no_failed_job(memory, person):

@@ -43,7 +43,7 @@ def _decide(turn: Turn, supersede: str, undo: str, dismiss: str) -> None:
     """Do what the pressed button says; its value is the number of a source. Raises NotFoundError, InvalidMessageError."""
     if dismiss:
         corrections.dismiss(turn)
-    elif (supersede or undo).isdecimal():
-        corrections.supersede_source(turn, int(supersede or undo), is_superseded=bool(supersede))
+    elif (number := supersede or undo).isdecimal() and len(number) < 9:
+        corrections.supersede_source(turn, int(number), is_superseded=bool(supersede))
     else:
         raise InvalidMessageError(_("This action does not exist."))

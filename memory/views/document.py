@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse, StreamingHttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -78,8 +78,8 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     readable = access.readable_space_ids(request.user.pk)
     found = readable_document(readable, document_id)
     state = state_for(request, document_id)
-    cited = chunk_index_at(found, _number(request, "at")) if "at" in request.GET else None
-    since = max(0, cited - _CONTEXT_BEFORE) if cited is not None else _number(request, "from")
+    cited = chunk_index_at(found, _parse_number(request.GET["at"])) if "at" in request.GET else None
+    since = max(0, cited - _CONTEXT_BEFORE) if cited is not None else _parse_number(request.GET.get("from", ""))
     chunks = list_chunks(found, since=since, count=_WINDOW + 1)
     may_change = found.owner_id == request.user.pk or request.user.is_administrator
     query = clean_text(request.GET.get("q", "")).strip()
@@ -143,7 +143,7 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Ask for confirmation, then delete the document or one version, and show a receipt."""
     found = changeable(request, document_id)
     number = request.POST.get("version", request.GET.get("version", ""))
-    version = found.versions.filter(number=number).first() if number.isdecimal() else None
+    version = get_object_or_404(found.versions, number=_parse_number(number)) if number else None
     if request.method == "GET":
         return render(request, "memory/confirm.html", _confirmation(found, version))
     if version is not None:
@@ -238,6 +238,5 @@ def _receipt(found: Document) -> dict[str, object]:
     return {"section": "documents", "lines": lines, "back_url": reverse("documents")}
 
 
-def _number(request: PageRequest, name: str) -> int:
-    value = request.GET.get(name, "")
-    return int(value) if value.isdecimal() and len(value) < 12 else 0
+def _parse_number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 12 else 0

@@ -92,7 +92,7 @@ def _page(
 
 def _error_in(text: str) -> str:
     """Return the error in a number of days, "" if it is valid."""
-    if not text or (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MAX_DAYS):
+    if not text or (text.isascii() and text.isdecimal() and len(text) < 9 and 1 <= int(text) <= _MAX_DAYS):
         return ""
     sentence = _("A whole number of days from 1 to %(most)s, or nothing to keep it for ever.")
     return sentence % {"most": format_number(_MAX_DAYS)}
