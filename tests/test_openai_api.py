@@ -262,6 +262,13 @@ def test_a_number_that_json_does_not_have_is_refused(cato, people, name, value, 
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, name)
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_the_metadata_of_a_response_which_is_sent_back_has_no_such_number_either(cato, people, number):
+    body = f'{{"model": "cato", "input": "Hi", "metadata": {{"share": {number}}}}}'
+    answer = post_json(cato, people, "responses", body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "metadata")
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

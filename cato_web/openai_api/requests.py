@@ -84,7 +84,7 @@ def generation_options(body: ChatRequest) -> dict[str, Any]:
     options |= tool_options(body.tools, body.tool_choice, body.parallel_tool_calls)
     limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit is not None]
     options |= {"max_tokens": min(limits)} if limits else {}
-    return {name: _storable(value, name) for name, value in options.items()}
+    return {name: storable(value, name) for name, value in options.items()}
 
 
 def input_texts(body: EmbeddingRequest, *, limit: int, max_length: int) -> list[str]:
@@ -133,14 +133,14 @@ def check_supported(body: ChatRequest) -> None:
         raise OpenAIError(_("top_logprobs needs logprobs: true."), param="top_logprobs")
 
 
-def _storable(value: Any, param: str) -> Any:
+def storable(value: Any, param: str) -> Any:
     """Return the JSON value with clean texts. Raises OpenAIError for a number that JSON and databases do not know."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list):
-        return [_storable(item, param) for item in value]
+        return [storable(item, param) for item in value]
     if isinstance(value, dict):
-        return {clean_text(name): _storable(item, param) for name, item in value.items()}
+        return {clean_text(name): storable(item, param) for name, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         raise OpenAIError(_("%(name)s contains a number that is not finite.") % {"name": param}, param=param)
     return value

@@ -23,7 +23,7 @@ from cato_web.openai_api import background, models, response_objects, responses
 from cato_web.openai_api.auth import openai_endpoint, parse_body, unknown_path
 from cato_web.openai_api.conversations import load_result, submit
 from cato_web.openai_api.errors import OpenAIError, no_such_model
-from cato_web.openai_api.requests import ChatRequest, EmbeddingRequest, input_texts
+from cato_web.openai_api.requests import ChatRequest, EmbeddingRequest, input_texts, storable
 from cato_web.openai_api.response_requests import ResponseRequest, rename_param, to_chat_request
 from cato_web.openai_api.response_threads import (
     Continuation,
@@ -139,13 +139,13 @@ async def create_response(request: HttpRequest, principal: Principal) -> HttpRes
     """Answer the input in its thread, as a chat completion does."""
     body = parse_body(request, ResponseRequest)
     model = await models.resolve_model(body.model, await run_in_db_thread(endpoint.list_endpoints))
-    begun = await run_in_db_thread(_begin_response, principal, body, request, model)
     echo = {
         "previous_response_id": body.previous_response_id,
         "instructions": body.instructions,
-        "metadata": body.metadata or {},
+        "metadata": storable(body.metadata or {}, "metadata"),
         "store": body.store is not False,
     }
+    begun = await run_in_db_thread(_begin_response, principal, body, request, model)
     response: HttpResponseBase
     if body.stream:
         is_stopped = "Idempotency-Key" not in request.headers
