@@ -242,6 +242,15 @@ def test_a_correction_is_refused_with_a_reason(memory, person, text):
         decisions.correct(person.id, added.pk, text, revision=1)
 
 
+def test_a_correction_to_a_rejected_text_which_nobody_sees_is_refused_with_that_reason(memory, person):
+    rejected = statement(said(person, "The limit is 30."), text="A buoy makes at most 30 retries a day.")
+    decisions.reject(person.id, rejected.pk, revision=1)
+    added = statement(said(person, "From now on 28 retries."))
+
+    with pytest.raises(InvalidInputError, match="Somebody rejected this statement"):
+        decisions.correct(person.id, added.pk, "A buoy makes at most 30 retries a day.", revision=1)
+
+
 def test_a_change_based_on_an_older_revision_is_refused(memory, person):
     added = statement(said(person, "From now on 28 retries."))
     decisions.confirm(person.id, added.pk, revision=1)

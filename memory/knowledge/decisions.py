@@ -53,6 +53,9 @@ def correct(person_id: uuid.UUID, statement_id: uuid.UUID, text: str, *, revisio
     new = NewStatement(text=text, kind=statement.kind, topic=statement.topic, supports=[support])
     added = add_statements(space, [new], read=[support])
     if not added:
+        same = Statement.objects.filter(exchange__space=space, exchange__user_message=text, exchange__forgotten_at=None)
+        if same.filter(state=State.REJECTED).exists():
+            raise InvalidInputError(_("Somebody rejected this statement, so it cannot come back. Word it differently."))
         raise InvalidInputError(_("There is such a statement already."))
     supersede(statement, by_statement=added[0], by=person_id)
     return confirm(person_id, added[0].pk, revision=added[0].revision)
