@@ -234,8 +234,8 @@ def space_to_instruct(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 
 
 def spaces_to_instruct(person_id: uuid.UUID) -> list[Space]:
-    """Return the spaces whose instructions this person may set, their personal space first."""
-    spaces = memory.list_readable_spaces(person_id)
+    """Return the spaces to which this person may add instructions, their personal space first."""
+    spaces = memory.list_open_spaces(person_id)
     managed = memory.managed_space_ids(person_id, spaces)
     return [space for space in spaces if space.id in managed]
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from chat import access, commands
 from chat.errors import ConflictError, InvalidMessageError, InvalidNameError
 from chat.models import SavedPrompt
-from memory.api import Space, clean_text, format_number, has_visible_text
+from memory.api import Space, clean_text, ensure_open, format_number, has_visible_text
 
 MAX_PROMPTS = 200  # of a space
 MAX_OFFERED = 50
@@ -29,7 +29,8 @@ _SPACE_ORDER = Case(
 
 @transaction.atomic
 def add(space: Space, *, name: str, text: str, by: uuid.UUID) -> SavedPrompt:
-    """Add a prompt. Raises InvalidNameError, InvalidMessageError, and ConflictError at the limit of the space."""
+    """Add a prompt. Raises InvalidInputError, and ConflictError at the limit of the space."""
+    ensure_open(space)
     name, text = _validate_name(name), _validate_text(text)
     _lock(space.id)
     if SavedPrompt.objects.filter(space=space).count() >= MAX_PROMPTS:

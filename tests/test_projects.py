@@ -11,13 +11,14 @@ from django.urls import reverse
 
 from cato_web.accounts import groups, projects
 from cato_web.accounts.models import AuditEntry
-from chat import access, services
+from chat import access, prompt_library, services
 from chat.answers.persistence import store_exchange
 from chat.answers.recall import recall_for_turn
 from chat.imports import importer, jobs
 from chat.imports.archive import ArchiveImport
 from chat.imports.formats.archive import ArchivedInstruction
 from chat.imports.worker import run_imports
+from chat.instructions import editing
 from chat.models import ImportJob, Instruction, Thread, Turn
 from chat.realtime import notifications
 from chat.realtime.messages import ListChange
@@ -287,6 +288,10 @@ def additions(space: Space, person):
         ),
     )
     yield "record", lambda: upsert_records([NewRecord(id="r1", text="Hello")], space=space, owner_id=person.id)
+    yield "instruction", lambda: editing.add(space, "Use metric units", by=person.id)
+    detected = Instruction.objects.create(space=own.space, author_id=person.id, text="Be brief", state="suggested")
+    yield "kept instruction", lambda: editing.keep(detected, space=space)
+    yield "saved prompt", lambda: prompt_library.add(space, name="report", text="Report.", by=person.id)
     yield "import", lambda: jobs.create_import(text_file("a.json", "[]"), owner_id=person.id, space=space)
 
 
@@ -331,7 +336,7 @@ def test_an_archived_project_is_not_offered_and_its_threads_leave_the_list(ada):
     assert f'value="{space.id}"' in page(ada, "notes").content.decode()
     projects.archive(space, by=ada)
     assert listed() == set()
-    for name in ("new_thread", "notes", "documents", "import"):
+    for name in ("new_thread", "notes", "documents", "import", "instructions", "saved_prompts"):
         assert f'<option value="{space.id}"' not in page(ada, name).content.decode()
     assert "Mooring lines" in page(ada, "threads").content.decode()
     assert "Archived projects" in page(ada, "projects").content.decode()

@@ -62,7 +62,8 @@ def suggest(turn: Turn, detected: DetectedInstruction) -> bool:
 
 @transaction.atomic
 def add(space: Space, text: str, *, by: uuid.UUID) -> Instruction:
-    """Add an instruction that a person typed. Raises InvalidMessageError, ConflictError at the limit."""
+    """Add an instruction that a person typed. Raises InvalidInputError, ConflictError at the limit."""
+    memory.ensure_open(space)
     text = _validate(text)
     _ensure_room(space.id)
     return Instruction.objects.create(space=space, author_id=by, text=text, state=State.KEPT)
@@ -72,8 +73,10 @@ def add(space: Space, text: str, *, by: uuid.UUID) -> Instruction:
 def keep(instruction: Instruction, *, space: Space) -> None:
     """Keep a suggested instruction for `space`.
 
-    Raises ConflictError at the limit of that space, or if the instruction is kept or dismissed already.
+    Raises ConflictError at the limit of that space, or if the instruction is kept or dismissed already, and
+    InvalidInputError for an archived project.
     """
+    memory.ensure_open(space)
     _ensure_room(space.id, besides=instruction.id)
     undecided = Instruction.objects.filter(id=instruction.id, state__in=(State.SUGGESTED, State.RECOGNISED))
     if not undecided.update(state=State.KEPT, space=space):

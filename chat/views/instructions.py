@@ -45,7 +45,7 @@ def change(request: PageRequest, instruction_id: uuid.UUID) -> HttpResponse:
     action = request.POST.get("action", "")
     try:
         text = _change(request, row, action)
-    except ConflictError as error:
+    except _FIELD_ERRORS as error:
         if not request.htmx:
             raise
         return _offer(request, row, error=str(error))
@@ -129,7 +129,7 @@ def set_in_thread(request: PageRequest, thread_id: uuid.UUID, instruction_id: uu
 
 
 def _change(request: PageRequest, row: Instruction, action: str) -> str:
-    """Do what was asked, and return a sentence that says so. Raises ConflictError."""
+    """Do what was asked, and return a sentence that says so. Raises InvalidInputError, ConflictError."""
     if action == "keep":
         space = _posted_space(request)
         editing.keep(row, space=space)

@@ -126,7 +126,12 @@ def _form(*, name: str = "", text: str = "", error: Exception | None = None) -> 
 
 
 def _page(request: PageRequest, form: dict[str, object], *, chosen: str, status: int = 200) -> HttpResponse:
-    context = {"section": "settings", "sections": sections(request.user.pk), "chosen": chosen}
+    context = {
+        "section": "settings",
+        "sections": sections(request.user.pk),
+        "choices": memory.list_open_spaces(request.user.pk),
+        "chosen": chosen,
+    }
     return render(request, "chat/prompt_library.html", context | form, status=status)
 
 

@@ -85,7 +85,10 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     }
     if context["is_member"]:
         instructions, is_managed = space_section(request.user.pk, space_row)
-        context |= {"instructions": instructions, "choices": [space_row] if is_managed else []}
+        context |= {
+            "instructions": instructions,
+            "choices": [space_row] if is_managed and space_row.archived_at is None else [],
+        }
     if can_edit:
         context |= _usage(space_row) | {
             "has_model": endpoint.of_request(request) is not None,
