@@ -56,6 +56,16 @@ def test_prices_are_shown_as_they_were_entered(memory, person):
     assert all(text in shown for text in ("0.075 EUR", "0.0125 EUR", "1.00 EUR"))
 
 
+def test_limits_in_money_are_shown_as_they_were_entered(memory, person):
+    client = signed_in(AdministratorFactory())
+    client.post("/admin/usage/currency", {"currency": "EUR"})
+    client.post("/admin/usage/limits", {"target": f"person:{person.pk}", "unit": "money", "soft": "1", "hard": "2.005"})
+
+    shown = page(client, "/admin/usage/limits")
+
+    assert all(text in shown for text in ("1.00 EUR", "2.005 EUR"))
+
+
 def test_administrators_see_everybody_and_others_themselves(memory, person):
     other = PersonFactory(name="Olga Other")
     used(person, 1234)
@@ -151,6 +161,7 @@ def test_administrators_read_and_set_everything_over_the_api(memory, person):
     assert put("limits", body | {"target_id": str(uuid.uuid4())}).status_code == 422
     personal = {"target": "space", "target_id": str(access.personal_space(person.pk).pk), "hard": 7}
     assert put("limits", personal).status_code == 422
+    assert put("limits", body | {"hard": 0.00004}).status_code == 422, "it would be stored as 0"
     assert put("limits", body | {"hard": None}).json()["limits"] == []
     assert put("prices", {"model": "fake", "input": 0.25, "output": 2}).json()["prices"][0]["input"] == 0.25
     assert put("prices", {"model": "fake", "input": 0.00004, "output": 2}).status_code == 422, "it would be stored as 0"

@@ -24,7 +24,7 @@ from chat.errors import UsageLimitError
 from chat.llm.usage_counts import UsageCounts
 from chat.models import ModelPrice, UsageDay, UsageLimit
 from chat.usage.counting import UsageKey, month_start, next_month, uncounted_usage, usage_date
-from chat.usage.prices import cost_of, format_money, get_currency, prices_by_model
+from chat.usage.prices import PLACES, cost_of, format_money, format_price, get_currency, prices_by_model
 from memory.api import InvalidInputError, Space, format_date, format_number
 
 LIMIT_REACHED = "limit_reached"  # the error code of a queued message whose answer would have begun above a limit
@@ -72,9 +72,9 @@ class LimitState:
 
 
 def format_amount(amount: Decimal, unit: str, currency: str) -> str:
-    """Return an amount of money or tokens."""
+    """Return an amount of money, with all of its decimal places, or of tokens."""
     if unit == Unit.MONEY:
-        return format_money(amount, currency)
+        return format_price(amount, currency)
     return ngettext("%(count)s token", "%(count)s tokens", int(amount)) % {"count": format_number(float(amount))}
 
 
@@ -159,8 +159,9 @@ def set_limit(
     """Set the limit of a target, or remove it if both amounts are None. Raises InvalidInputError."""
     if target not in Target.values or unit not in Unit.values or (target_id is None) != (target == Target.EVERYONE):
         raise InvalidInputError(_("There is no such limit."))
-    if not all(amount.is_finite() and 0 <= amount <= MAX_AMOUNT for amount in (soft, hard) if amount is not None):
-        sentence = _("A limit is a number from 0 to %(most)s.")
+    given = [amount for amount in (soft, hard) if amount is not None]
+    if not all(each.is_finite() and 0 <= each <= MAX_AMOUNT and each == round(each, PLACES) for each in given):
+        sentence = _("A limit is a number from 0 to %(most)s with at most four decimal places.")
         raise InvalidInputError(sentence % {"most": format_number(float(MAX_AMOUNT))})
     if soft is not None and hard is not None and soft > hard:
         raise InvalidInputError(_("The notice cannot come after the limit: enter a smaller number for it."))

@@ -13,7 +13,7 @@ from memory.api import InvalidInputError, clean_name, clean_text, format_number
 
 _MILLION = Decimal(1_000_000)
 MAX_PRICE = Decimal(1_000_000)  # for a million tokens
-_PLACES = 4  # decimal places of `ModelPrice`
+PLACES = 4  # decimal places of `ModelPrice` and `UsageLimit`
 
 
 def list_prices() -> list[ModelPrice]:
@@ -32,7 +32,7 @@ def set_price(model: str, *, input_price: Decimal, output_price: Decimal, cached
     Raises InvalidInputError for a price below 0, above `MAX_PRICE`, or with more decimal places than are stored.
     """
     given = [price for price in (input_price, output_price, cached_price) if price is not None]
-    if not all(price.is_finite() and 0 <= price <= MAX_PRICE and price == round(price, _PLACES) for price in given):
+    if not all(price.is_finite() and 0 <= price <= MAX_PRICE and price == round(price, PLACES) for price in given):
         sentence = _("A price is a number from 0 to %(most)s with at most four decimal places.")
         raise InvalidInputError(sentence % {"most": format_number(float(MAX_PRICE))})
     fields = {"input_price": input_price, "output_price": output_price, "cached_price": cached_price}
