@@ -484,6 +484,19 @@ def test_a_token_without_read_scope_gets_no_text_by_changing_a_document(memory, 
     assert send(api, "patch", path, change).json()["name"] == "Gate 4711.md"
 
 
+def test_a_token_without_read_scope_gets_no_metadata_by_uploading_the_next_version(memory, alice, api):
+    def upload_by(client: Client) -> dict:
+        return client.post("/api/documents", {"file": SimpleUploadedFile("gate.txt", b"It is green.")}).json()
+
+    stored = upload_by(api)["document"]
+    send(api, "patch", f"/documents/{stored['id']}", {"metadata": {"code": 4711}})
+    assert upload_by(api)["document"]["metadata"] == {"code": 4711}
+
+    blind = upload_by(api_client(alice, "write"))["document"]
+
+    assert (blind["id"], blind["name"], blind["newest"]["title"], blind["metadata"]) == (stored["id"], "", "", {})
+
+
 def test_a_record_of_another_person_in_a_shared_space_cannot_be_replaced(memory, alice, api):
     bob = api_client(PersonFactory(name="Bob Team"))
     in_team = {"space": str(access.team_space().pk)}

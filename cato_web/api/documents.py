@@ -59,7 +59,10 @@ def upload_document(
     metadata: Annotated[MetadataText | None, Form()] = None,
     idempotency_key: Key = None,
 ) -> Status[schemas.Uploaded]:
-    """Upload a file as the next version of the document with its name; a worker extracts and embeds it."""
+    """Upload a file as the next version of the document with its name; a worker extracts and embeds it.
+
+    Without the scope `read`, the response omits its name, title and metadata.
+    """
     name, target = normalise_name(name or file.name or ""), resolve_space(request, space)
     known: list[bool] = []
 
@@ -99,11 +102,7 @@ def change_document(request: ApiRequest, document_id: uuid.UUID, changes: schema
         memory.set_document_metadata(document, changes.metadata)
     if target is not None and target.pk != document.space_id:
         memory.move_document(document, to=target, by=current_user(request).pk)
-    serialized = _serialize_document(request, document_id)
-    if Scope.READ in request.auth.scopes:
-        return serialized
-    newest = serialized.newest.model_copy(update={"title": ""})
-    return serialized.model_copy(update={"name": "", "metadata": {}, "newest": newest})
+    return _serialize_document(request, document_id)
 
 
 @router.delete("/documents/{uuid:document_id}", auth=WRITE, response=responses(schemas.Receipt, *FIND))
@@ -149,7 +148,11 @@ def _document_to_change(request: ApiRequest, document_id: uuid.UUID) -> Document
 
 def _serialize_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.Document:
     document = readable_document(readable_spaces(request), document_id)
-    return serializers.serialize_documents([_document_status(document)], [document])[0]
+    serialized = serializers.serialize_documents([_document_status(document)], [document])[0]
+    if Scope.READ in request.auth.scopes:
+        return serialized
+    newest = serialized.newest.model_copy(update={"title": ""})
+    return serialized.model_copy(update={"name": "", "metadata": {}, "newest": newest})
 
 
 def _document_status(document: Document) -> DocumentStatus:
