@@ -426,6 +426,16 @@ def test_a_statement_shows_the_answers_for_which_it_was_recalled_that_the_reader
     assert client.get(f"/knowledge/{outsider.pk}/answers").status_code == 404
 
 
+def test_a_correction_of_several_lines_is_one_item_of_the_exported_markdown(memory, person):
+    one = statement(said(person, "From now on 28 retries."), text=RETRIES)
+    decisions.correct(person.id, one.pk, "At most 30 retries.\n\n# Not a heading", revision=1)
+
+    lines = signed_in(person).get("/knowledge/export").content.decode().splitlines()
+
+    assert "- At most 30 retries. # Not a heading" in lines
+    assert not [line for line in lines if line.startswith("# Not")]
+
+
 def test_statements_are_exported_as_markdown_and_json(memory, person):
     statement(said(person, "From now on 28 retries."))
     client = signed_in(person)

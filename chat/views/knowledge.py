@@ -122,8 +122,11 @@ def export(request: PageRequest) -> HttpResponse:
         if topic_of[row.id] != topic:
             topic = topic_of[row.id]
             lines.append(f"\n## {topic}\n")
-        lines += [f"- {row.text}", f"  {row.label} {row.facts}".rstrip()]
-        lines += [f"  - “{source.quote}” {source.attribution}, {source.said_at:%Y-%m-%d}" for source in row.sources]
+        lines += [f"- {_on_one_line(row.text)}", f"  {row.label} {row.facts}".rstrip()]
+        lines += [
+            f"  - “{_on_one_line(source.quote)}” {source.attribution}, {source.said_at:%Y-%m-%d}"
+            for source in row.sources
+        ]
     response = HttpResponse("\n".join(lines) + "\n", content_type="text/markdown; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="knowledge.md"'
     return response
@@ -210,6 +213,10 @@ def _back(request: PageRequest, before: Sequence[uuid.UUID], *wanted: uuid.UUID)
         query["page"] = str(page)
     anchor = f"statement-{place}" if place else "statements"
     return redirect(f"{reverse('knowledge')}{f'?{query.urlencode()}' if query else ''}#{anchor}")
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _page_of(id: uuid.UUID, ids: Sequence[uuid.UUID]) -> int:
