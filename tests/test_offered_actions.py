@@ -93,6 +93,18 @@ def test_unfinished_turns(people, question, state, action, roles):
     assert allowed == roles
 
 
+@pytest.mark.parametrize("state", ["stopped", "failed"])
+def test_an_answer_that_its_author_cannot_receive_any_more_is_not_restarted(people, crew, question, state):
+    one = turn(question.thread, "And the oar?", "Half an ans", state=state, author=people["author"], error="Timeout")
+    assert {"Resume answer", "Retry"} <= offered_in(page(people["owner"], one), one)
+
+    Membership.objects.filter(space=crew, person=people["author"]).delete()
+
+    assert not offered_in(page(people["owner"], one), one) & {"Resume answer", "Retry"}
+    assert not offered_in(frames.turn(one.id).html, one) & {"Resume answer", "Retry"}
+    assert signed_in(people["owner"]).post(f"/t/{one.thread_id}/turns/{one.id}/retry").status_code == 409
+
+
 def test_only_the_author_edits_and_withdraws_a_queued_message(people, question):
     one = turn(question.thread, "And the oar?", "", state="queued", author=people["author"])
     pages = {role: page(person, one) for role, person in people.items()}

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from chat import access
 from chat.instructions.applying import AppliedInstruction, applied_to
 from chat.llm.audio import can_read_aloud
 from chat.mentions import find_mentions, mentioned_names
@@ -132,7 +133,8 @@ class TurnDetails:
     """The parts of a row that are not columns of its turn.
 
     `titles` are those of `thread_titles`, `instructions` those in its prompt, by their ids, `mentioned` the names of
-    people whom its message mentions. `progress` is that of attached documents, by their ids.
+    people whom its message mentions. `progress` is that of attached documents, by their ids. `can_restart`: its author may
+    still receive an answer.
     """
 
     attachments: Sequence[Attachment] = ()
@@ -141,6 +143,7 @@ class TurnDetails:
     titles: Mapping[uuid.UUID, str] = field(default_factory=dict)
     memory_state: MemoryState | None = None
     branch: BranchRow | None = None
+    can_restart: bool = True
     instructions: Mapping[str, AppliedInstruction] = field(default_factory=dict)
     mentioned: Sequence[str] = ()
 
@@ -178,10 +181,13 @@ def read_footer_details(thread: Thread, turns: Sequence[Turn]) -> dict[uuid.UUID
     """Return what the footers of these turns show, by turn."""
     states = memory.states_of(t.effective_exchange_id for t in turns if t.effective_exchange_id)
     branches = branch_rows(thread, turns)
+    restartable = [t.id for t in turns if t.can_retry or t.can_resume]
+    refused = access.turns_without_access(restartable) if restartable else set()
     return {
         t.id: TurnDetails(
             memory_state=states.get(t.effective_exchange_id) if t.effective_exchange_id else None,
             branch=branches.get(t.id),
+            can_restart=t.id not in refused,
         )
         for t in turns
     }
@@ -226,8 +232,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         is_running=turn.is_running,
         phase_text=phase_text(turn),
         note=end_note(turn),
-        can_retry=turn.can_retry,
-        can_resume=turn.can_resume,
+        can_retry=turn.can_retry and details.can_restart,
+        can_resume=turn.can_resume and details.can_restart,
         retry_url=reverse("retry_turn", args=url_args),
         resume_url=reverse("resume_turn", args=url_args),
         edit_url=reverse("edit_turn", args=url_args) if is_finished and has_text else "",
