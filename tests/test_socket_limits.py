@@ -58,14 +58,14 @@ def test_an_invalid_frame_is_answered_and_repeated_ones_close_the_socket(cato: C
         assert page.close_code() == 1008
 
 
-def test_a_flooding_socket_is_closed(alice: Client) -> None:
+def test_a_flooding_socket_is_closed_with_the_code_after_which_pages_reconnect(alice: Client) -> None:
     with open_socket(alice, None) as page:
         try:
             for _ in range(500):
                 page.connection.send(json.dumps({"seen": True}))
         except ConnectionClosed:
             pass
-        assert page.close_code() == 1008
+        assert page.close_code() == 1013
 
 
 def test_a_person_has_a_limited_number_of_sockets_and_others_are_not_affected(alice: Client, bob: Client) -> None:

@@ -26,8 +26,9 @@ from memory.api import NotFoundError
 
 log = logging.getLogger(__name__)
 
-# Pages reconnect after 1013 (try again later), are loaded again after 4401, 4404 (threads only) and 4409, and do neither
-# after the others. 4429: the person has too many sockets; 1008 (policy violation): too many or invalid frames.
+# Pages reconnect after 1013 (try again later), also if they sent too many frames, are loaded again after 4401, 4404 (threads
+# only) and 4409, and do neither after the others. 4429: the person has too many sockets; 1008 (policy violation): invalid
+# frames, which no page sends.
 SIGNED_OUT, NO_ACCESS, TOO_FAR_BEHIND, TOO_MANY, TRY_AGAIN_LATER, POLICY_VIOLATION = 4401, 4404, 4409, 4429, 1013, 1008
 # A page sends a frame when it connects, when it is being read, and when it becomes visible again.
 _MAX_FRAMES, _FRAMES_WINDOW = 300, 60.0  # seconds
@@ -76,7 +77,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if self.subscriber is None:
             return
         if self._is_flooding():
-            await self._drop(POLICY_VIOLATION)
+            await self._drop(TRY_AGAIN_LATER)
             return
         if not await self._is_authorized():
             await self.close(NO_ACCESS)
