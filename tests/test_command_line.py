@@ -218,7 +218,10 @@ def test_a_person_exports_all_readable_exchanges_as_json_lines(cato, alice, bob,
 
 
 def test_every_command_shows_its_help_while_cato_runs(cato):
-    assert "--index-later" in cato.manage("restore", "--help").stdout
+    shown = cato.manage("restore", "--help").stdout
+
+    assert "--index-later" in shown
+    assert shown.startswith("usage: manage.py restore ")
 
 
 def test_an_answer_of_the_command_line_streams_to_open_pages_which_can_stop_it(cato, alice, endpoint):

@@ -42,7 +42,7 @@ class StoreCommand(BaseCommand):
             return
         try:
             with self._server_addresses(config, argv[1]) as addresses:
-                command = [sys.executable, "-m", "django", *argv[1:]]
+                command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *argv[1:]]
                 code = subprocess.run(command, env=_environment(addresses), check=False).returncode  # noqa: S603
         except StartupError as error:
             sys.stderr.write(f"{error}\n")
