@@ -83,6 +83,12 @@ def test_every_variable_is_a_known_setting_with_a_valid_value() -> None:
             assert None not in (loaded.database_url, loaded.redis_url, loaded.chroma_url)
 
 
+def test_the_processes_that_read_settings_get_those_of_one_optional_file() -> None:
+    with_file = {name for name, service in services().items() if "env_file" in service}
+    assert with_file == OURS - {"chroma"}
+    assert all(services()[name]["env_file"] == [{"path": "cato.env", "required": False}] for name in with_file)
+
+
 def test_the_image_sets_known_variables_and_runs_without_privileges() -> None:
     dockerfile = (server.ROOT / "Dockerfile").read_text()
     known = {name for names in loader.ENVIRONMENT_ALIASES.values() for name in names}
