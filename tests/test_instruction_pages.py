@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 
 import pytest
 from django.urls import reverse
@@ -44,6 +45,18 @@ def offer_for(person, one):
     response = signed_in(person).get(reverse("instruction_offer", args=[one.id]), headers={"HX-Request": "true"})
     assert response.status_code == 200
     return response.content.decode()
+
+
+def test_the_system_prompt_of_a_new_thread_has_the_instructions_of_its_space(person, crew):
+    for text, space in (("Be brief.", access.personal_space(person.id)), (METRIC, crew)):
+        editing.add(space, text, by=person.id)
+
+    def shown(**form: str) -> str:
+        sent = {"message": "/showsys", "client_key": str(uuid.uuid4()), **form}
+        return signed_in(person).post(reverse("new_thread"), sent, headers={"HX-Request": "true"}).content.decode()
+
+    assert ("Be brief." in shown(), METRIC in shown()) == (True, False)
+    assert ("Be brief." in shown(space=str(crew.id)), METRIC in shown(space=str(crew.id))) == (False, True)
 
 
 def test_a_person_adds_edits_switches_and_deletes_an_instruction(person):

@@ -11,7 +11,9 @@ from chat.commands.base import Command, CommandContext, CommandResult, LabelledV
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.instructions.applying import prompt_text, read_applicable
 from chat.llm.prompts import system_prompt
+from chat.models import Thread
 from chat.settings_in_force import settings_in_force
+from memory.api import personal_space
 
 _MODES = ("off", "summary", "on")
 _MODE_TEXTS = {
@@ -59,9 +61,8 @@ def _setting_text(value: object) -> str:
 
 
 def _showsys(context: CommandContext, arguments: list[str]) -> CommandResult:
-    thread = context.thread
-    standing = prompt_text(read_applicable(thread)) if thread else ""
-    text = system_prompt(thread.instructions if thread else "", standing=standing)
+    thread = context.thread or Thread(space=context.space or personal_space(context.person_id))
+    text = system_prompt(thread.instructions, standing=prompt_text(read_applicable(thread)))
     return CommandResult("/showsys", _("The system prompt"), text=text)
 
 

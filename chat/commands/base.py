@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from chat.errors import InvalidMessageError
 from chat.models import Thread
 from chat.rows.recall import RecallItemRow
-from memory.api import UploadChip
+from memory.api import Space, UploadChip
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,14 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """The person who runs a command, and the thread (None: a new one)."""
+    """The person who runs a command, and the thread (None: a new one, in `space`, or else their personal space)."""
 
     person_id: uuid.UUID
     is_administrator: bool
     context_mode: str
     set_context_mode: Callable[[str], None]
     thread: Thread | None = None
+    space: Space | None = None
 
     def in_thread(self) -> Thread:
         """Return the thread. Raises InvalidMessageError if there is none."""

@@ -22,6 +22,7 @@ from memory.api import (
     InvalidInputError,
     PageRequest,
     clean_text,
+    parse_space,
 )
 
 
@@ -55,6 +56,7 @@ def run_command(request: PageRequest, thread: Thread | None, message: str) -> Ht
         context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
         set_context_mode=set_context_mode,
         thread=thread,
+        space=None if thread else parse_space(request),
     )
     try:
         card = commands.run(message, context)
