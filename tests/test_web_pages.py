@@ -217,6 +217,33 @@ def test_robots_txt_is_respected(site, answer, is_read):
     assert ("/page" in site.requests) is is_read
 
 
+@pytest.mark.parametrize(
+    ("rules", "path", "is_allowed"),
+    [
+        ("User-agent: *\nAllow: /\nDisallow: /private", "/private/a", False),
+        ("User-agent: *\nDisallow: /\nAllow: /public", "/public/a", True),
+        ("User-agent: *\nDisallow: /a\nAllow: /a", "/a", True),
+        ("User-agent: *\nDisallow: /*/private", "/en/private", False),
+        ("User-agent: *\nDisallow: /*/private", "/private", True),
+        ("User-agent: *\nDisallow: /*?", "/search?q=x", False),
+        ("User-agent: *\nDisallow: /*.php$", "/a.php", False),
+        ("User-agent: *\nDisallow: /*.php$", "/a.php?b", True),
+        ("User-agent: *\nDisallow: /*.php$", "/a.php/b.php", False),
+        ("User-agent: *\nDisallow: /a$", "/a", False),
+        ("User-agent: *\nDisallow: /a$", "/ab", True),
+        ("User-agent: *\nDisallow:", "/a", True),
+        ("User-agent: *\n\nDisallow: / # all", "/a", False),
+        ("User-agent: *\nDisallow: /a\n\nUser-agent: *\nDisallow: /b", "/b", False),
+        ("User-agent: other\nUser-agent: cato\nDisallow: /\nUser-agent: *\nAllow: /", "/a", False),
+        ("User-agent: *\nDisallow: /größe", "/gr%C3%B6%C3%9Fe", False),
+    ],
+)
+def test_the_longest_rule_for_cato_that_matches_decides(site, rules, path, is_allowed):
+    site.pages["/robots.txt"] = Page(rules, content_type="text/plain")
+    read(site.url(path))
+    assert (path in site.requests) is is_allowed
+
+
 def test_robots_txt_also_applies_to_the_target_of_a_redirect(site):
     site.pages["/robots.txt"] = Page("User-agent: *\nDisallow: /target", content_type="text/plain")
     site.html("/target", "Text.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from urllib.parse import urljoin, urlsplit
-from urllib.robotparser import RobotFileParser
 
 import httpx2
+from protego import Protego
 
 from chat import cached_values
 from chat.errors import ToolServerError
@@ -32,9 +32,9 @@ async def may_read(client: httpx2.AsyncClient, address: str) -> bool:
         if rules is None:
             return False
         await asyncio.to_thread(cached_values.keep, _cache_key(origin), rules, _KEPT_SECONDS)
-    parser = RobotFileParser()
-    parser.parse(rules.splitlines())
-    return parser.can_fetch(USER_AGENT, address)
+    # The parser of Python's library takes the first rule that matches instead of the longest, and knows no wildcards.
+    is_allowed: bool = Protego.parse(rules).can_fetch(address, USER_AGENT)
+    return is_allowed
 
 
 async def _read(client: httpx2.AsyncClient, address: str) -> str | None:
