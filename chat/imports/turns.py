@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
 
 from django.conf import settings
 from django.db import transaction
@@ -18,15 +15,13 @@ from chat.attachments import add_attachments, store_documents
 from chat.imports.files import store_texts
 from chat.imports.formats.conversation import Conversation
 from chat.imports.formats.pairs import Pair
+from chat.imports.formats.transcripts import merge_texts
 from chat.models import Thread, ThreadSession, Turn
 from chat.threads.reader_marks import set_archived, set_pinned
 from memory import api as memory
 from memory.api import Exchange, NewExchange, Space
 
 _MAX_TITLE_LENGTH, _MAX_MODEL_LENGTH = 200, 120
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-# What is in a line of a transcript beside its words: who wrote it, and from the first person that it mentions on.
-_NAMES = re.compile(r"^[^:]*: |@.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,45 +103,19 @@ def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequen
 
 
 def _extend_known(known: Mapping[uuid.UUID, Turn], dated: Sequence[DatedPair]) -> list[Turn]:
-    """Add to the messages of known turns of a transcript the lines that they lack; return the turns that changed.
-
-    An export can be of other days than the one before, and people and channels can have other names since.
-    """
+    """Add to the messages of known turns of a transcript the lines that they lack; return the turns that changed."""
     changed = []
     for item in dated:
         turn = known.get(item.id)
         if turn is None or turn.exchange_id is None:
             continue
-        message = _merge(turn.message, item.pair.message)
+        message = merge_texts(turn.message, item.pair.message)
         if message != turn.message:
             turn.message = message
             turn.revision += 1
             changed.append(turn)
     Turn.objects.bulk_update(changed, ["message", "revision"])
     return changed
-
-
-def _merge(known: str, new: str) -> str:
-    """Return the lines of both texts by their days; where only names differ, the line of the new one."""
-    channel = new.partition("\n")[0][: -len("2024-05-03")]
-    lines = list(_dated_lines(new))
-    present = {(day, _NAMES.sub("", line)) for day, line in lines}
-    lines += [(day, line) for day, line in _dated_lines(known) if (day, _NAMES.sub("", line)) not in present]
-    merged: list[str] = []
-    for day, lines_of_day in groupby(sorted(lines, key=itemgetter(0)), key=itemgetter(0)):
-        merged += [f"{channel}{day}", *(line for _day, line in lines_of_day)]
-    return "\n".join(merged)
-
-
-def _dated_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a transcript with their days, which stand above them after the name of the channel."""
-    first, *lines = text.split("\n")
-    channel, day = first[: -len("2024-05-03")], first[-len("2024-05-03") :]
-    for line in lines:
-        if line.startswith(channel) and _DATE.fullmatch(line, len(channel)):
-            day = line[len(channel) :]
-        else:
-            yield day, line
 
 
 def _mark(thread: Thread, conversation: Conversation, person_id: uuid.UUID) -> None:

@@ -6,16 +6,21 @@ because a model reads about a page at once.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 from chat.imports.formats.conversation import MEDIA, Conversation, Said
 
 _MAX_PAUSE = timedelta(minutes=30)
 _MAX_CHARACTERS = 1_200
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+# What is in a line beside its words: who wrote it, and all from the first person that it mentions on.
+_NAMES = re.compile(r"^[^:]*: |@.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,33 @@ def transcript(
         is_archived=is_archived,
         is_transcript=True,
     )
+
+
+def merge_texts(known: str, new: str) -> str:
+    """Return the lines of two texts of one part by their days; of lines that differ in names only, the new one.
+
+    An export can be of other days than the one before, and people and channels can have other names since.
+    """
+    channel = new.partition("\n")[0].rpartition(", ")[0]
+    lines = list(_dated_lines(new))
+    present = {(day, _NAMES.sub("", line)) for day, line in lines}
+    lines += [(day, line) for day, line in _dated_lines(known) if (day, _NAMES.sub("", line)) not in present]
+    merged: list[str] = []
+    for day, lines_of_day in groupby(sorted(lines, key=itemgetter(0)), key=itemgetter(0)):
+        merged += [f"{channel}, {day}", *(line for _day, line in lines_of_day)]
+    return "\n".join(merged)
+
+
+def _dated_lines(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a part with their days, each of which stands in a line of its own after the channel."""
+    first, *lines = text.split("\n")
+    channel, _separator, day = first.rpartition(", ")
+    for line in lines:
+        name, _separator, date = line.rpartition(", ")
+        if name == channel and _DATE.fullmatch(date):
+            day = date
+        else:
+            yield day, line
 
 
 def _parts(posts: Iterable[Post]) -> Iterator[list[Post]]:
