@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory.lexical.analyser import analyse, detect_language, query_terms, stem, words_at
@@ -28,8 +29,7 @@ def marked_excerpt(text: str, query: str, length: int) -> list[TextPart]:
     keyword search does, by their stems in the language of the text or of the query.
     """
     before = min(_BEFORE, length // 3)
-    spans = _spans(text, query)
-    first = spans[0][0] if spans else 0
+    first, _end = next(_words_of_query(text, query), (0, 0))
     # Markdown syntax stands at the beginning of lines, so the line of the word is included, unless it is long.
     begin = text.rfind("\n", 0, max(0, first - before)) + 1
     if first - begin > length:
@@ -59,14 +59,20 @@ def contains_all_words(text: str, query: str) -> bool:
 
 def _spans(text: str, query: str) -> list[tuple[int, int]]:
     """Return the begin and end of each word of the query in the text, those that touch as one."""
+    spans: list[tuple[int, int]] = []
+    for start, end in _words_of_query(text, query):
+        if spans and spans[-1][1] >= start:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _words_of_query(text: str, query: str) -> Iterator[tuple[int, int]]:
+    """Yield the begin and end of each word of the query in the text."""
     terms = query_terms(query)
     languages = {detect_language(text), detect_language(query)}
-    spans: list[tuple[int, int]] = []
     for start, end in words_at(text):
         word = text[start:end].casefold()
         if word in terms or any(stem(word, language) in terms for language in languages):
-            if spans and spans[-1][1] >= start:
-                spans[-1] = (spans[-1][0], end)
-            else:
-                spans.append((start, end))
-    return spans
+            yield start, end
