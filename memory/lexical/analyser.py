@@ -106,7 +106,7 @@ def _words(text: str) -> list[str]:
 
 def _language_of(words: Iterable[str]) -> str:
     folded = [word.casefold() for word in words]
-    counts = {language: sum(word in listed for word in folded) for language, listed in STOP_WORDS.items()}
+    counts = {language: sum(map(listed.__contains__, folded)) for language, listed in STOP_WORDS.items()}
     return max(counts, key=lambda language: counts[language])  # on a tie the first language, English
 
 

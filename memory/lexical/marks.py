@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from memory.lexical.analyser import analyse, detect_language, query_terms, stem, words_at
 from memory.text import one_line
@@ -70,9 +71,16 @@ def _spans(text: str, query: str) -> list[tuple[int, int]]:
 
 def _words_of_query(text: str, query: str) -> Iterator[tuple[int, int]]:
     """Yield the begin and end of each word of the query in the text."""
-    terms = query_terms(query)
-    languages = {detect_language(text), detect_language(query)}
+    terms, language_of_query = _analyse_query(query)
+    languages = {detect_language(text), language_of_query}
     for start, end in words_at(text):
         word = text[start:end].casefold()
         if word in terms or any(stem(word, language) in terms for language in languages):
             yield start, end
+
+
+# A page has a hundred excerpts for one query.
+@lru_cache(maxsize=16)
+def _analyse_query(query: str) -> tuple[frozenset[str], str]:
+    """Return the terms of the query and its language."""
+    return frozenset(query_terms(query)), detect_language(query)

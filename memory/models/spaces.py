@@ -54,7 +54,7 @@ class Space(models.Model):
     @property
     def display_name(self) -> str:
         """Return the name of a group or project, or the label of the audience for other spaces."""
-        return self.name if self.has_members else self.get_kind_display()
+        return self.name if self.has_members else str(self.Kind(self.kind).label)
 
     @property
     def has_members(self) -> bool:
