@@ -35,7 +35,7 @@ from cato_web.supervisor.server_info import FILE_NAME, local_address, write_serv
 
 POLL_INTERVAL = 0.02  # seconds, while starting
 VALKEY_START_TIMEOUT = 10.0  # seconds
-CLEANUP_CHECK_INTERVAL = 1.0  # seconds between checks for a cleanup marker
+CHECK_INTERVAL = 3.0  # seconds between looks for a cleanup marker and at the lock of the vector store
 CLEANUP_RETRY_DELAY = 300.0  # seconds
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Seconds in which a stop signal is the same request as the one before: make passes on what systemd sends to both.
@@ -111,7 +111,7 @@ class Supervisor:
                 if self._lock_watch is not None:
                     self._lock_watch.check()
                 restart_in = [child.restart_in for child in self._plan.children if child.restart_in is not None]
-                self._sleep_until_signal(min([*restart_in, CLEANUP_CHECK_INTERVAL]))
+                self._sleep_until_signal(min([*restart_in, CHECK_INTERVAL]))
         except _ShutdownError:
             return 0
         finally:
