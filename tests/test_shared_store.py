@@ -15,6 +15,7 @@ from cato_web.supervisor.process import accepts_connections
 from cato_web.supervisor.server_info import read_server_info
 from cato_web.supervisor.shared_store import shared_store
 from tests.server import ROOT, wait_for
+from tests.topology import clean_environment
 
 _USE = """
 import sys
@@ -77,3 +78,22 @@ def test_beside_serve_the_sentence_names_it(tmp_path):
     with data_dir_lock(tmp_path), pytest.raises(StartupError, match=f"Cato already runs on .*process {os.getpid()}"):  # noqa: SIM117
         with shared_store(tmp_path, tmp_path / "vectors"):
             pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["reconcile", "--help"], 0), (["reconcile", "--wrong"], 2), (["restore"], 2), (["restore", "--help"], 0)],
+)
+def test_help_and_usage_errors_start_no_store(arguments, code, tmp_path):
+    environment = clean_environment() | {"CATO_DATA_DIR": str(tmp_path), "CATO_CONFIG_FILE": ""}
+
+    result = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT, env=environment, text=True, capture_output=True, check=False,
+    )  # fmt: skip
+
+    assert (result.returncode, (result.stdout or result.stderr).partition("[")[0]) == (
+        code,
+        f"usage: manage.py {arguments[0]} ",
+    )
+    assert not (tmp_path / "serve.lock").exists(), "nothing was started that needs the data directory"

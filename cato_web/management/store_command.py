@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,7 @@ class StoreCommand(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Run here if a vector store is configured, otherwise in a process with the address of one."""
+        self.parse(argv)
         config = settings.CATO
         if config.chroma_url is not None or not config.vector_store.enabled:
             super().run_from_argv(argv)
@@ -48,6 +50,11 @@ class StoreCommand(BaseCommand):
             sys.stderr.write(f"{error}\n")
             code = 1
         sys.exit(code)
+
+    def parse(self, argv: list[str]) -> Namespace:
+        """Return the options; end the process after help and usage errors, which need no vector store."""
+        self._called_from_command_line = True
+        return self.create_parser(argv[0], argv[1]).parse_args(argv[2:])
 
     @contextmanager
     def _server_addresses(self, config: Config, name: str) -> Iterator[dict[str, str]]:

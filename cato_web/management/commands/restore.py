@@ -33,18 +33,18 @@ class Command(StoreCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Refuse while Cato runs or can be running, and run without a vector store if none is needed."""
-        is_help = "--help" in argv or "-h" in argv
-        if not is_help and not is_connected():
+        options = self.parse(argv)
+        if not is_connected():
             # Web processes on other machines register there, and nowhere else.
             sys.stderr.write("Redis does not answer, so web processes could be running. Start it, then restore.\n")
             sys.exit(1)
-        if not is_help and (running_server_info(settings.CATO.server.data_dir) or count_web_processes()):
+        if running_server_info(settings.CATO.server.data_dir) or count_web_processes():
             sys.stderr.write(
                 "Cato is running. Stop its web processes, then restore; "
                 "a killed process counts for another half minute.\n"
             )
             sys.exit(1)
-        if is_help or "--index-later" in argv:  # no vector store is needed
+        if options.index_later:  # no vector store is needed
             BaseCommand.run_from_argv(self, argv)
         else:
             super().run_from_argv(argv)
