@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from cato_web.cli.agent_transcripts import last_exchange
-from cato_web.cli.hook import AgentEvent, HookError, parse_event
+from cato_web.cli.hook import AgentEvent, HookError, main, parse_event
 from tests.server import ROOT, wait_for
 
 PROMPT = "Why does the build of the winch fail?"
@@ -145,3 +148,67 @@ def test_a_failure_never_has_the_exit_code_that_refuses_a_prompt(hook, tmp_path)
     for text, result in failures.items():
         assert text in result.stderr
         assert result.returncode == 1
+
+
+# Without Cato
+
+
+@pytest.fixture
+def answering():
+    """Return a function that starts a server for one request, with this response, and returns its address."""
+    with ExitStack() as listeners, ThreadPoolExecutor() as threads:
+
+        def start(response: bytes) -> str:
+            listener = listeners.enter_context(socket.create_server(("127.0.0.1", 0)))
+            threads.submit(_answer_once, listener, response)
+            return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+        yield start
+
+
+def _answer_once(listener: socket.socket, response: bytes) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(response)
+
+
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "does not respond"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{", "does not respond"),
+        (b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 90\r\n\r\n<p>", "refused the request (502): Bad Gateway"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is not Cato"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is not Cato"),
+    ],
+)
+def test_another_program_at_the_address_is_named(answering, capsys, tmp_path, response, message):
+    (tmp_path / "token").write_text("secret")
+    arguments = ["--url", answering(response), "--token-file", str(tmp_path / "token"), json.dumps(prompt_event())]
+    assert main(arguments) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:port", "http://[::1"])
+def test_an_address_that_is_none_is_named(capsys, tmp_path, url):
+    (tmp_path / "token").write_text("secret")
+    assert main(["--url", url, "--token-file", str(tmp_path / "token"), json.dumps(prompt_event())]) == 1
+    assert f"does not respond at {url}" in capsys.readouterr().err
+
+
+def test_a_file_that_holds_no_token_is_named(capsys, tmp_path):
+    (tmp_path / "token").write_bytes(b"\xff\xfe")
+    assert main(["--token-file", str(tmp_path / "token"), json.dumps(prompt_event())]) == 1
+    assert "API token" in capsys.readouterr().err
+
+
+def test_half_characters_of_a_cut_text_become_question_marks():
+    event = parse_event(json.dumps(prompt_event("AfterAgent", "It is \ud83d") | {"prompt_response": "\udd0d Done"}))
+    assert (event.prompt, event.answer) == ("It is ?", "? Done")
+
+
+def test_a_closed_standard_input_is_an_empty_one(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main([]) == 1
+    assert "reads the JSON object" in capsys.readouterr().err

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     except (UsageError, HookError) as error:
         sys.stderr.write(f"{error}\n")
         return FAILURE
-    sys.stdout.write(json.dumps(printed, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(printed) + "\n")  # in ASCII, which every locale can print
     return SUCCESS
 
 
@@ -79,9 +80,14 @@ def parse_event(text: str) -> AgentEvent:
         name,
         _text(fields, "session_id", "thread-id", "turn-id"),
         PurePath(_text(fields, "cwd")).name,
-        prompt.strip()[:_MAX_TEXT],
-        answer.strip()[:_MAX_TEXT],
+        _cut(prompt),
+        _cut(answer),
     )
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of the text; half characters, which agents leave when they cut a text, become "?"."""
+    return text.strip()[:_MAX_TEXT].encode(errors="replace").decode()
 
 
 def _handle(event: AgentEvent, options: argparse.Namespace) -> dict[str, Any]:
@@ -100,7 +106,10 @@ def _recalled(event: AgentEvent, question: str, options: argparse.Namespace) -> 
     body: dict[str, Any] = {"messages": [question]}
     if options.space is not None:
         body["spaces"] = [options.space]
-    context = _call("/api/recall", body, options)["context"]
+    try:
+        context = _call("/api/recall", body, options)["context"]
+    except (KeyError, TypeError) as error:
+        raise HookError(f"What responds at {options.url} is not Cato.") from error
     if not context:
         return {}
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}
@@ -124,25 +133,25 @@ def _call(path: str, body: Mapping[str, Any], options: argparse.Namespace) -> di
         raise HookError(f"--url {options.url}: the address of Cato begins with http:// or https://.")
     try:
         token = options.token_file.expanduser().read_text().strip()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         sentence = "Create an API token in the settings of Cato and write it to {}, or name its file with --token-file."
         raise HookError(sentence.format(options.token_file)) from error
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    request = Request(options.url.rstrip("/") + path, json.dumps(body).encode(), headers)  # noqa: S310  (checked above)
     try:
+        request = Request(options.url.rstrip("/") + path, json.dumps(body).encode(), headers)  # noqa: S310  (checked above)
         with urlopen(request, timeout=_TIMEOUT) as response:  # noqa: S310
             answer: dict[str, Any] = json.load(response)
             return answer
     except HTTPError as error:
         raise HookError(f"Cato refused the request ({error.code}): {_reason(error)}") from error
-    except (URLError, TimeoutError, ConnectionError, ValueError) as error:
+    except (URLError, TimeoutError, ConnectionError, HTTPException, ValueError) as error:
         raise HookError(f"Cato does not respond at {options.url} ({error}).") from error
 
 
 def _reason(error: HTTPError) -> str:
     try:
         return str(json.load(error)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, HTTPException):
         return str(error.reason)
 
 

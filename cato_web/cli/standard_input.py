@@ -23,8 +23,8 @@ def read_text() -> str:
 
 
 def read_bytes() -> bytes:
-    """Return all of standard input."""
-    return sys.stdin.buffer.read()
+    """Return all of standard input, nothing if it is closed."""
+    return sys.stdin.buffer.read() if sys.stdin is not None else b""
 
 
 def unread_note() -> str:
