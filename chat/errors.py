@@ -81,13 +81,15 @@ class WebSearchError(ChatError):
 class EndpointReason:
     """Why a model endpoint rejected a request, in its own words, and after how many seconds it accepts others.
 
-    `code` and `kind` are the fields `code` and `type` of OpenAI's errors. All are empty if the endpoint did not say.
+    `code` and `kind` are the fields `code` and `type` of OpenAI's errors; `unsupported_field` is the field of the request that
+    the model does not accept, which is not stored. All are empty if the endpoint did not say.
     """
 
     message: str = ""
     code: str = ""
     kind: str = ""
     retry_after: int | None = None
+    unsupported_field: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are not empty; the time of the next request is stored, not the time until then."""

@@ -41,6 +41,28 @@ from tests.statement_replies import write_statements
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
+# Fields that servers reject, with the error in which they do: OpenAI's reasoning models, and Mistral.
+STRICT = {
+    "reasoning-model": {
+        name: {
+            "error": {
+                "message": f"Unsupported: '{name}'.",
+                "type": "invalid_request_error",
+                "param": name,
+                "code": code,
+            }
+        }
+        for name, code in {"max_tokens": "unsupported_parameter", "temperature": "unsupported_value"}.items()
+    },
+    "no-stream-options": {
+        "stream_options": {
+            "object": "error",
+            "message": {"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options", "include_usage"]}]},
+            "type": "invalid_request_error",
+            "code": None,
+        }
+    },
+}
 # Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools,
 # "schemaless" to a response format, "overfull" to results of tools; "schemaless-500" answers 500 to a response format.
 MODES = (
@@ -54,6 +76,7 @@ MODES = (
     "schemaless",
     "schemaless-500",
     "wrong-dimension",
+    *STRICT,
 )
 
 
@@ -199,6 +222,12 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
     if mode in ("schemaless", "schemaless-500"):
         status = 400 if mode == "schemaless" else 500
         mode = f"error-{status}" if (body or {}).get("response_format") else "ok"
+    if mode in STRICT:
+        errors = [error for name, error in STRICT[mode].items() if name in (body or {})]
+        if errors:
+            await _json(send, errors[0], 400 if mode == "reasoning-model" else 422)
+            return
+        mode = "ok"
     if mode == "hang":
         while (await receive())["type"] != "http.disconnect":
             pass

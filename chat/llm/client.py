@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence, Set
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -33,6 +33,10 @@ _SLICE_BYTES = 4096  # after so many bytes, other tasks of the event loop run
 MAX_REASONING = 200_000  # characters before a short answer
 _MAX_MODELS, _MAX_NAME_LENGTH = 1_000, 120
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+# OpenAI's reasoning models accept neither `temperature` nor `max_tokens`, and Mistral accepts no `stream_options`.
+_OPTIONAL_FIELDS = ("temperature", "max_tokens", "stream_options")
+# Those that a model rejected; they are sent again after a restart.
+_unsupported: dict[tuple[ModelEndpoint, str], Set[str]] = {}
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelEndpoint, AsyncOpenAI]] = WeakKeyDictionary()
 
 
@@ -82,9 +86,29 @@ async def stream(
 async def _stream_chunks(
     endpoint: ModelEndpoint, messages: Sequence[Message], model: str, options: Mapping[str, Any]
 ) -> AsyncGenerator[StreamChunk, None]:
-    """Yield the endpoint's events as chunks until `[DONE]`."""
+    """Yield the endpoint's events as chunks until `[DONE]`; the request is repeated without what the model does not accept."""
+    unsupported = _unsupported.get((endpoint, model), frozenset())
+    body = _request_body(messages, model, options)
+    while True:
+        try:
+            accepted = _accepted(body, unsupported, options)
+            async with (
+                post(endpoint, "/chat/completions", accepted) as parts,
+                aclosing(_read_chunks(parts)) as chunks,
+            ):
+                async for chunk in chunks:
+                    yield chunk
+            return
+        except ModelError as error:
+            name = error.reason.unsupported_field
+            if name not in _OPTIONAL_FIELDS or name in unsupported or (name == "temperature" and name in options):
+                raise
+            _unsupported[endpoint, model] = unsupported = unsupported | {name}
+
+
+def _request_body(messages: Sequence[Message], model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     conf = settings.CATO.llm
-    body = {
+    return {
         "temperature": conf.temperature,
         **options,
         "model": model,
@@ -93,16 +117,27 @@ async def _stream_chunks(
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+
+
+def _accepted(body: Mapping[str, Any], unsupported: Set[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body without the unsupported fields; a temperature that a client requests is rejected by the endpoint."""
+    left_out = unsupported - ({"temperature"} & options.keys())
+    accepted = {name: value for name, value in body.items() if name not in left_out}
+    if "max_tokens" in left_out:
+        accepted["max_completion_tokens"] = body["max_tokens"]
+    return accepted
+
+
+async def _read_chunks(parts: AsyncIterator[bytes]) -> AsyncGenerator[StreamChunk, None]:
     reader = EventReader()
-    async with post(endpoint, "/chat/completions", body) as parts:
-        async for received in parts:
-            for start in range(0, len(received), _SLICE_BYTES):
-                if start:
-                    await asyncio.sleep(0)
-                for event in reader.feed(received[start : start + _SLICE_BYTES]):
-                    yield _to_chunk(event)
-                if reader.is_done:
-                    return
+    async for received in parts:
+        for start in range(0, len(received), _SLICE_BYTES):
+            if start:
+                await asyncio.sleep(0)
+            for event in reader.feed(received[start : start + _SLICE_BYTES]):
+                yield _to_chunk(event)
+            if reader.is_done:
+                return
     for event in reader.end():
         yield _to_chunk(event)
 

@@ -67,7 +67,24 @@ def read_reason(body: bytes, endpoint: ModelEndpoint, messages: Sequence[dict[st
         _without_secrets(message, endpoint, messages) if isinstance(message, str) else "",
         _name(error.get("code"), endpoint, messages),
         _name(error.get("type"), endpoint, messages),
+        unsupported_field=_unsupported_field(error),
     )
+
+
+def _unsupported_field(error: dict[str, Any]) -> str:
+    """Return the field of the request that is rejected whatever its value; "" if there is none.
+
+    OpenAI names it as `param`. Mistral, and servers with FastAPI, list errors of pydantic.
+    """
+    if str(error.get("code")).startswith("unsupported_"):
+        return str(error.get("param") or "")
+    nested = error.get("message")
+    details = error.get("detail") or (nested.get("detail") if isinstance(nested, dict) else None)
+    for detail in details if isinstance(details, list) else ():
+        match detail:
+            case {"type": "extra_forbidden", "loc": ["body", str(name), *_]}:
+                return name
+    return ""
 
 
 def _name(value: Any, endpoint: ModelEndpoint, messages: Sequence[dict[str, Any]]) -> str:
