@@ -55,6 +55,22 @@ def test_whole_calls_without_ids_and_indices_are_told_apart():
     assert collect(whole) == [ToolCall("call_0", "a", '{"x": 1}'), ToolCall("call_1", "b", "")]
 
 
+@pytest.mark.parametrize("index", [{"index": 0}, {"index": None}, {}])
+def test_whole_calls_with_the_same_index_are_told_apart_by_their_ids(index):
+    def whole(id: str, arguments: str) -> list:
+        return [index | {"id": id, "function": {"name": "search", "arguments": arguments}}]
+
+    calls = collect(whole("x", '{"n": 1}'), whole("y", '{"n": 2}'))
+    assert calls == [ToolCall("x", "search", '{"n": 1}'), ToolCall("y", "search", '{"n": 2}')]
+
+
+def test_a_call_whose_parts_all_have_its_id_and_name_is_one():
+    def part(arguments: str) -> list:
+        return [{"index": 0, "id": "x", "function": {"name": "search", "arguments": arguments}}]
+
+    assert collect(part('{"n"'), part(": 1}")) == [ToolCall("x", "search", '{"n": 1}')]
+
+
 def test_parts_of_several_calls_can_alternate():
     def part(index: int, **function: str) -> list:
         return [{"index": index, "function": function}]

@@ -47,15 +47,22 @@ class _PartialCall:
 
 
 class ToolCallCollector:
-    """Puts the parts of calls together, in the order in which the calls began."""
+    """Puts the parts of calls together, in the order in which the calls began.
+
+    Ollama and others send each call as a whole, all of them with the same index; only their ids and names differ.
+    """
 
     def __init__(self) -> None:
-        self._calls: dict[int, _PartialCall] = {}
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
 
     def add(self, parts: Iterable[ToolCallPart]) -> None:
         """Add parts. Raises ToolCallError if there are too many calls, or one is too long."""
         for part in parts:
-            call = self._calls.setdefault(part.index, _PartialCall())
+            call = self._by_index.get(part.index)
+            if call is None or (part.name and call.name and part.id != call.id):
+                call = self._by_index[part.index] = _PartialCall()
+                self._calls.append(call)
             call.id = call.id or part.id
             call.name = call.name or part.name
             call.arguments.append(part.arguments)
@@ -67,8 +74,8 @@ class ToolCallCollector:
     def calls(self) -> list[ToolCall]:
         """The calls so far; one without an id has its index as such, since some servers send none."""
         return [
-            ToolCall(call.id or f"call_{index}", call.name, "".join(call.arguments))
-            for index, call in self._calls.items()
+            ToolCall(call.id or f"call_{number}", call.name, "".join(call.arguments))
+            for number, call in enumerate(self._calls)
         ]
 
 
@@ -88,8 +95,8 @@ def _parse_part(item: Any, position: int) -> ToolCallPart:
     arguments = function.get("arguments") or ""
     if isinstance(arguments, dict):
         arguments = json.dumps(arguments, ensure_ascii=False)  # as Ollama's own format has them
-    # Servers that send each call as a whole leave the index out.
-    index = item.get("index", position)
+    # Servers that send each call as a whole leave the index out, or send null.
+    index = position if item.get("index") is None else item["index"]
     part = ToolCallPart(index, item.get("id") or "", function.get("name") or "", arguments)
     if type(index) is not int or not all(isinstance(text, str) for text in (part.id, part.name, part.arguments)):
         raise ToolCallError("tool call")
