@@ -65,6 +65,7 @@ _SPLIT = text("Grüße 🐈").replace(b"\n\n", b"\r\n\r\n") + finish()
 FAULTS: dict[str, Fault] = {
     # Complete answers.
     "length": Fault([ANSWER, finish("length"), usage(), DONE]),
+    "model-length": Fault([ANSWER, finish("model_length"), DONE]),
     "content-filter": Fault([ANSWER, finish("content_filter"), DONE]),
     "tool-calls": Fault([ANSWER, finish("tool_calls"), DONE]),
     "length-silent": Fault([finish("length"), DONE]),
@@ -93,6 +94,8 @@ FAULTS: dict[str, Fault] = {
     "error-text": Fault([ANSWER, event({"error": "secret"})]),
     "reset": Fault([ANSWER], end="break"),
     "no-finish": Fault([ANSWER, DONE]),
+    "finish-error": Fault([ANSWER, finish("error"), usage(), DONE]),
+    "finish-overloaded": Fault([ANSWER, finish("insufficient_system_resource"), usage(), DONE]),
     "deep": Fault([ANSWER, event(b"{" + b'"a":{' * 100_000 + b"}" * 100_001)]),
     "choices-object": Fault([ANSWER, event({"choices": {"a": 1}})]),
     "choice-null": Fault([ANSWER, event({"choices": [None]})]),
@@ -104,6 +107,7 @@ FAULTS: dict[str, Fault] = {
     "html": Fault([b"<html><h1>It works</h1></html>"], headers=((b"content-type", b"text/html"),)),
     "json": Fault([b'{"error": "no"}'], headers=JSON),
     "empty": Fault([b""]),
+    "finish-error-silent": Fault([finish("error"), DONE]),
     "usage-alone": Fault([usage(), DONE]),
     "bad-gateway": Fault([b"<html>Bad gateway</html>"], 502, ((b"content-type", b"text/html"),)),
     "busy": Fault([b"{}"], 503, (*JSON, (b"retry-after", b"20"))),

@@ -64,6 +64,7 @@ def ask(api_client: httpx.Client, endpoint: FakeEndpoint, mode: str) -> Any:
     ("mode", "finish_reason"),
     [
         ("length", "length"),
+        ("model-length", "length"),
         ("content-filter", "content_filter"),
         *(
             (mode, "stop")
@@ -96,6 +97,8 @@ def test_characters_split_between_chunks_are_joined(api_client, endpoint, mode, 
         ("error-text", "The model's server failed in the middle of the answer."),
         ("reset", "The answer was cut off."),
         ("no-finish", "The answer was cut off."),
+        ("finish-error", "The answer was cut off."),
+        ("finish-overloaded", "The answer was cut off."),
         ("hang-midway", "The model sent nothing for 2 seconds. Try again."),
         *(
             (mode, "The model's answer could not be read. Try again.")
@@ -116,6 +119,7 @@ def test_an_interrupted_answer_keeps_the_received_text_and_shows_the_reason(api_
         ("html", "sent no answer"),
         ("json", "sent no answer"),
         ("empty", "sent no answer"),
+        ("finish-error-silent", "sent no answer"),
         ("usage-alone", "sent no answer"),
         ("hang", "The model sent nothing for 2 seconds. Try again."),
         ("bad-gateway", "The model's server failed (HTTP 502). Try again."),

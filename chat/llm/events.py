@@ -17,6 +17,8 @@ MAX_TOKENS = 10**9  # a larger token count is invalid
 _MAX_FINGERPRINT = 100  # characters
 # The details of the two token counts that are kept.
 _USAGE_DETAILS = {"prompt_tokens_details": "cached_tokens", "completion_tokens_details": "reasoning_tokens"}
+# Reasons of servers beside OpenAI's, "" for those that interrupt an answer: of Mistral, DeepSeek, OpenRouter and vLLM.
+_FINISH_REASONS = {"model_length": "length", "error": "", "abort": "", "insufficient_system_resource": ""}
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 
 
@@ -124,7 +126,7 @@ def parse_chunk(event: dict[str, Any]) -> StreamChunk:
     )
     if not isinstance(text, str) or not isinstance(reasoning, str):
         raise EventError("text")
-    reason, logprobs = choice.get("finish_reason"), choice.get("logprobs")
+    reason, logprobs = str(choice.get("finish_reason") or ""), choice.get("logprobs")
     fingerprint = event.get("system_fingerprint")
     try:
         calls = parse_parts(delta.get("tool_calls"))
@@ -134,7 +136,7 @@ def parse_chunk(event: dict[str, Any]) -> StreamChunk:
         text,
         reasoning,
         _usage(event.get("usage")),
-        str(reason)[:20] if reason else "",
+        _FINISH_REASONS.get(reason, reason)[:20],
         calls,
         is_refusal=bool(text and not content),
         logprobs=logprobs if isinstance(logprobs, dict) else None,
