@@ -119,10 +119,10 @@ def parse_chunk(event: dict[str, Any]) -> StreamChunk:
         raise EventError("choices")
     # Endpoints use different names for reasoning; OpenAI sends none.
     # A refusal is the answer of a model that was asked for structured output.
-    content = delta.get("content")
+    content, thoughts = _read_content(delta.get("content"))
     text, reasoning = (
         content or delta.get("refusal") or "",
-        delta.get("reasoning_content") or delta.get("reasoning") or "",
+        thoughts or delta.get("reasoning_content") or delta.get("reasoning") or "",
     )
     if not isinstance(text, str) or not isinstance(reasoning, str):
         raise EventError("text")
@@ -142,6 +142,24 @@ def parse_chunk(event: dict[str, Any]) -> StreamChunk:
         logprobs=logprobs if isinstance(logprobs, dict) else None,
         system_fingerprint=fingerprint[:_MAX_FINGERPRINT] if isinstance(fingerprint, str) else "",
     )
+
+
+def _read_content(content: Any) -> tuple[Any, str]:
+    """Return the text and the reasoning of a content, which is a list of parts if a model of Mistral reasons."""
+    if not isinstance(content, list):
+        return content, ""
+    text = reasoning = ""
+    for part in content:
+        match part:
+            case {"type": "text", "text": str(said)}:
+                text += said
+            case {"type": "thinking", "thinking": [*thoughts]}:
+                reasoning += "".join(str(each.get("text", "")) for each in thoughts if isinstance(each, dict))
+            case {"type": str()}:
+                pass
+            case _:
+                raise EventError("content")
+    return text, reasoning
 
 
 def _usage(usage: Any) -> dict[str, Any] | None:
