@@ -11,6 +11,7 @@ import pytest
 from openai import OpenAI
 
 from chat.errors import NO_REASON, EndpointReason
+from chat.llm import failures
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.reasons import read_reason
 from tests.server import Client, wait_for
@@ -241,3 +242,21 @@ def test_a_retried_answer_has_no_old_reason(client, cato, endpoint):
     endpoint.script(KEY)
     chat(client, message, stream=False)
     assert "context_length_exceeded" not in str(cato.sql(stored, message))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "Too many.", "code": "context_length_exceeded"},  # OpenAI
+        {"message": "This model's maximum context length is 8192 tokens. However, you sent 9000.", "code": 400},  # vLLM
+        {
+            "message": "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it"
+        },  # llama.cpp
+        {"message": "prompt is too long: 208310 tokens > 200000 maximum", "type": "invalid_request_error"},  # Anthropic
+        {"message": "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"},  # Mistral
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_as_such_for_any_server(error):
+    reason = read_reason(json.dumps({"error": error}).encode(), ENDPOINT, [])
+    failure = failures.status_error(400, "", host="models.halden", model="fake", reason=reason)
+    assert str(failure) == "This is more than the model can read. Send less, or choose another model."

@@ -184,6 +184,21 @@ def test_a_model_without_tools_is_asked_again_without_them_once(alice, endpoint)
     assert asked == [True, False, False]
 
 
+def test_a_model_is_offered_tools_again_after_a_message_that_was_too_long_with_them(alice, endpoint):
+    thread = remember(alice, "Hello.")
+    endpoint.clear(KEY)
+    error = {"object": "error", "message": "This model's maximum context length is 8192 tokens.", "code": 400}
+    endpoint.script(KEY, mode="toolless", error=error, answer="Yes.")
+    for count, question in enumerate(("Is it long?", "And now?"), start=2):
+        alice.send_message(question, thread)
+        wait_for(lambda n=count: alice.thread_page(thread).count("Remembered</span>") == n, "the answer")
+        endpoint.script(KEY, answer="Yes.")
+    asked = [
+        bool(body.get("tools")) for body in endpoint.requests(KEY) if body["messages"][-1]["content"].endswith("?")
+    ]
+    assert asked == [True, False, True]
+
+
 def test_reading_on_gives_what_stands_around_a_passage(alice, endpoint):
     thread = remember(alice, "The valve of the third pump sticks.")
     alice.send_message("We oiled it on Monday with the blue can.", thread)

@@ -19,7 +19,7 @@ from chat.answers.stream import AnswerStream
 from chat.answers.tool_uses import ToolUses
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread
-from chat.llm import client
+from chat.llm import client, failures
 from chat.llm.client import NO_OPTIONS, Message
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.tool_calls import ToolCall
@@ -47,7 +47,9 @@ async def receive_answer(
         if settings.CATO.llm.tools != "auto" or error.code != "rejected" or stream.text:
             raise
         await _receive(stream, endpoint, messages)
-        _without_tools.add((endpoint, stream.model))
+        # Without tools, the same messages can fit into the model's context.
+        if not failures.is_too_long(error.reason):
+            _without_tools.add((endpoint, stream.model))
         return
     searches = MemorySearches(stream, prepared)
     prompt = list(messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
@@ -16,8 +17,9 @@ from chat.errors import NO_REASON, EndpointReason, KeyRefusedError, ModelError
 NOT_RESPONDING = ("unreachable", "timeout")
 # Those of a request to which an endpoint sent no answer, so that another one may be asked.
 WITHOUT_ANSWER = ("unreachable", "timeout", "rate_limited", "refused", "broken", "cut")
-# OpenAI's code of a request with more tokens than the model's context.
+# A request with more tokens than the model's context: OpenAI's code, and the texts of vLLM, llama.cpp, Mistral and Anthropic.
 _TOO_LONG = "context_length_exceeded"
+_TOO_LONG_TEXT = re.compile(r"maximum context length|available context size|prompt is too long", re.IGNORECASE)
 # Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
 _MAX_WAIT = 24 * 60 * 60  # seconds; a longer Retry-After is ignored
@@ -105,6 +107,11 @@ def cut_off_note(finish_reason: str) -> str:
     return ""
 
 
+def is_too_long(reason: EndpointReason) -> bool:
+    """Return whether the request has more tokens than the model's context."""
+    return reason.code == _TOO_LONG or bool(_TOO_LONG_TEXT.search(reason.message))
+
+
 def status_error(
     status: int, retry_after: str, *, host: str, model: str, reason: EndpointReason = NO_REASON
 ) -> ModelError:
@@ -122,7 +129,7 @@ def status_error(
         return KeyRefusedError(_("%(host)s refuses the API key. An administrator can change it.") % facts)
     if status == 404:
         return ModelError(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
-    if status in _REJECTIONS and reason.code == _TOO_LONG:
+    if status in _REJECTIONS and is_too_long(reason):
         return ModelError(
             _("This is more than the model can read. Send less, or choose another model."), "rejected", reason
         )
