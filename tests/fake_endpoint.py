@@ -64,7 +64,8 @@ STRICT = {
     },
 }
 # Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools,
-# "schemaless" to a response format, "overfull" to results of tools; "schemaless-500" answers 500 to a response format.
+# "schemaless" to a response format, "overfull" to results of tools, "reads-arguments" to calls with arguments that are no
+# JSON; "schemaless-500" answers 500 to a response format.
 MODES = (
     "ok",
     "slow",
@@ -73,6 +74,7 @@ MODES = (
     "blind",
     "toolless",
     "overfull",
+    "reads-arguments",
     "schemaless",
     "schemaless-500",
     "wrong-dimension",
@@ -217,6 +219,8 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
         mode = "error-400" if "image_url" in json.dumps(body) else "ok"
     if mode == "overfull":
         mode = "error-400" if any(message["role"] == "tool" for message in (body or {}).get("messages", [])) else "ok"
+    if mode == "reads-arguments":
+        mode = "ok" if _has_valid_arguments((body or {}).get("messages", [])) else "error-400"
     if mode == "toolless":
         mode = "error-400" if (body or {}).get("tools") else "ok"
     if mode in ("schemaless", "schemaless-500"):
@@ -353,6 +357,14 @@ def _calls_for(state: KeyState, body: Any) -> list[dict[str, Any]]:
         {"id": f"call-{state.calling}-{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
         for number, (name, arguments) in enumerate(scripted, 1)
     ]
+
+
+def _has_valid_arguments(messages: Sequence[dict[str, Any]]) -> bool:
+    calls = [call for message in messages for call in message.get("tool_calls", ())]
+    try:
+        return all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in calls)
+    except ValueError:
+        return False
 
 
 def _call_parts(call: dict[str, Any]) -> list[dict[str, Any]]:

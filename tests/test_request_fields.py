@@ -1,4 +1,4 @@
-"""Fields of requests that a model does not accept: the request is repeated without them, and the next one has none."""
+"""Requests in a form that servers accept: without fields that a model does not know, and with calls that can be read."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from chat.llm.endpoint import ModelEndpoint
 QUESTION = [{"role": "user", "content": "Where is the key?"}]
 
 
-def ask(endpoint, key: str, options: Mapping[str, Any] = client.NO_OPTIONS) -> str:
+def ask(endpoint, key: str, options: Mapping[str, Any] = client.NO_OPTIONS, *, messages: Any = QUESTION) -> str:
     async def read() -> str:
         asked = ModelEndpoint(endpoint.openai_url, key, "fake")
-        return "".join([chunk.text async for chunk in client.stream(asked, QUESTION, options=options)])
+        return "".join([chunk.text async for chunk in client.stream(asked, messages, options=options)])
 
     return client.run(read())
 
@@ -67,3 +67,18 @@ def test_a_client_is_told_that_the_model_does_not_accept_its_temperature(endpoin
         ask(endpoint, "reasoning-model", {"temperature": 0.2})
 
     assert (caught.value.code, caught.value.reason.code) == ("rejected", "unsupported_value")
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "[1]", "null"])
+def test_a_call_with_arguments_that_are_no_json_does_not_make_the_prompt_unusable(endpoint, scripted, arguments):
+    scripted("reads-arguments")
+    call = {"id": "x", "type": "function", "function": {"name": "search", "arguments": arguments}}
+    messages = [
+        *QUESTION,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "x", "content": "Error: the arguments are not valid JSON."},
+    ]
+
+    assert ask(endpoint, "reads-arguments", messages=messages) == "Behind the clock."
+
+    assert call["function"]["arguments"] == arguments

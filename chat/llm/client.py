@@ -20,6 +20,7 @@ from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
 from chat.llm.http import close_session, new_http_client, post
 from chat.llm.reasoning import ReasoningSplitter
+from chat.llm.tool_calls import for_servers
 from chat.llm.usage_counts import UsageMeter
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _request_body(messages: Sequence[Message], model: str, options: Mapping[str,
         "temperature": conf.temperature,
         **options,
         "model": model,
-        "messages": [_with_text(message) for message in messages],
+        "messages": [*map(for_servers, messages)],
         "max_tokens": min(options.get("max_tokens", conf.max_tokens), conf.max_tokens),
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -140,11 +141,6 @@ async def _read_chunks(parts: AsyncIterator[bytes]) -> AsyncGenerator[StreamChun
                 return
     for event in reader.end():
         yield _to_chunk(event)
-
-
-def _with_text(message: Message) -> Message:
-    """Replace a content of None beside tool calls by "", since llama-cpp-python's server and templates need a text."""
-    return message | {"content": ""} if message.get("content", "") is None else message
 
 
 def _to_chunk(event: dict[str, Any]) -> StreamChunk:

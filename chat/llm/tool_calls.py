@@ -46,6 +46,27 @@ class _PartialCall:
     size: int = 0
 
 
+def for_servers(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with a text, which llama-cpp-python and templates need beside calls, and calls that can be read.
+
+    Ollama and vLLM reject the whole request for arguments that are no JSON, which models write by mistake; the result of
+    the call says what was wrong with them.
+    """
+    if message.get("content", "") is None:
+        message = message | {"content": ""}
+    if calls := message.get("tool_calls"):
+        message = message | {"tool_calls": [*map(_with_readable_arguments, calls)]}
+    return message
+
+
+def _with_readable_arguments(call: dict[str, Any]) -> dict[str, Any]:
+    try:
+        is_readable = isinstance(json.loads(call["function"]["arguments"]), dict)
+    except (ValueError, RecursionError):
+        is_readable = False
+    return call if is_readable else call | {"function": call["function"] | {"arguments": "{}"}}
+
+
 class ToolCallCollector:
     """Puts the parts of calls together, in the order in which the calls began.
 
