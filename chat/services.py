@@ -34,6 +34,7 @@ from chat.threads.memory_settings import (
     set_memory_enabled,
 )
 from chat.threads.reader_marks import set_archived, set_muted, set_pinned
+from chat.tools.uses import rename_in_tool_uses
 from chat.turns.additions import keep_additions
 from chat.turns.branches import BranchSwitch, edit_message, regenerate, switch_branch
 from chat.turns.client_conversation import ForkPoint, ThreadOptions, submit_conversation

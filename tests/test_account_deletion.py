@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,8 @@ from cato_web.accounts import services
 from cato_web.accounts.models import AccountDeletion, AuditEntry, LoginSession, OneTimeLink, User
 from cato_web.celery import sweep
 from chat.models import Attachment, Thread, Turn
+from chat.tools.uses import ToolUse, tool_uses
+from chat.tools.uses import decide as decide_about_tool
 from memory.exchanges.feedback import set_feedback
 from memory.exchanges.supersessions import decide
 from memory.index import store
@@ -327,6 +330,20 @@ def test_a_running_answer_is_stopped_first(memory, alice):
     account_deletion.run_account_deletions()
     assert not Thread.objects.filter(id=talk.id).exists()
     assert AccountDeletion.objects.get().emptied_at is not None
+
+
+def test_a_decision_about_a_tool_no_longer_names_who_made_it(memory, alice, administrator):
+    use = ToolUse("weather", "set_alarm", "Set an alarm", "{}", "waiting", asked_at=timezone.now().isoformat())
+    talk = thread(administrator, space=access.team_space())
+    asked = turn(talk, "Wake us", "", state=Turn.State.WAITING, tool_uses=[use.as_json()])
+    decide_about_tool(asked, uuid.UUID(use.id), by=alice, is_allowed=True)
+    assert "Alice Owner" in str(Turn.objects.get(id=asked.id).tool_uses)
+
+    delete_account(alice)
+    sweep()
+
+    (left,) = tool_uses(Turn.objects.get(id=asked.id))
+    assert (left.state, left.decided_by) == ("allowed", "Former member")
 
 
 def test_data_that_arrives_late_is_deleted_by_the_next_sweep(memory, alice):

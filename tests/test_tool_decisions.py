@@ -23,7 +23,7 @@ from chat.tools.connection import ServerTool
 from chat.tools.offered import OfferedTool
 from chat.tools.uses import ASK_FOR, ToolUse, decide, tool_uses
 from chat.turns.restarting import resume_turn
-from tests.factories import ago, answer_job, thread, turn
+from tests.factories import PersonFactory, ago, answer_job, thread, turn
 from tests.server import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,11 +45,11 @@ def test_a_decision_counts_once(person, is_allowed, state):
     asked = waiting(person, asked_at=timezone.now().isoformat())
     (use,) = tool_uses(asked)
 
-    decide(asked, uuid.UUID(use.id), by_name="Alice Owner", is_allowed=is_allowed)
+    decide(asked, uuid.UUID(use.id), by=person, is_allowed=is_allowed)
     with pytest.raises(ConflictError):
-        decide(asked, uuid.UUID(use.id), by_name="Bob Team", is_allowed=not is_allowed)
+        decide(asked, uuid.UUID(use.id), by=PersonFactory(), is_allowed=not is_allowed)
 
-    assert state_of(asked) == (state, "Alice Owner")
+    assert state_of(asked) == (state, person.name)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_decision_does_not_count_once_the_answer_is_stopped_or_interrupted(per
     (use,) = tool_uses(asked)
 
     with pytest.raises(ConflictError):
-        decide(asked, uuid.UUID(use.id), by_name="Alice Owner", is_allowed=True)
+        decide(asked, uuid.UUID(use.id), by=person, is_allowed=True)
 
     assert state_of(asked) == ("waiting", "")
 
@@ -77,7 +77,7 @@ def test_a_decision_after_ten_minutes_does_not_count(person):
     (use,) = tool_uses(asked)
 
     with pytest.raises(ConflictError):
-        decide(asked, uuid.UUID(use.id), by_name="Alice Owner", is_allowed=True)
+        decide(asked, uuid.UUID(use.id), by=person, is_allowed=True)
 
     assert state_of(asked) == ("waiting", "")
 
@@ -121,7 +121,7 @@ def test_the_model_is_told_that_nobody_allowed_a_call_in_time(alarm, answering, 
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_an_allowed_call_is_made_unless_the_answer_is_stopped(alarm, answering, monkeypatch, is_stopped):
+def test_an_allowed_call_is_made_unless_the_answer_is_stopped(person, alarm, answering, monkeypatch, is_stopped):
     calls: list[object] = []
 
     async def call_tool(*args: object) -> tuple[str, bool]:
@@ -132,7 +132,7 @@ def test_an_allowed_call_is_made_unless_the_answer_is_stopped(alarm, answering, 
         wait_for(lambda: Turn.objects.get(id=answering.id).state == Turn.State.WAITING, "the question")
         (use,) = tool_uses(Turn.objects.get(id=answering.id))
         with transaction.atomic():
-            decide(answering, uuid.UUID(use.id), by_name="Alice Owner", is_allowed=True)
+            decide(answering, uuid.UUID(use.id), by=person, is_allowed=True)
             Turn.objects.filter(id=answering.id).update(stop_requested=is_stopped)
         connection.close()
 

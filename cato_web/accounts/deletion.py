@@ -175,6 +175,7 @@ def _continue(job: AccountDeletion) -> bool:
         if not removed:
             break
     _remove_from_usage(job.person_id)
+    chat.rename_in_tool_uses(job.person_id, job.person.name)
     now = timezone.now()
     is_empty = not Thread.objects.filter(space=space).exists() and not removed
     recheck_at = job.created_at + _RECHECK_AFTER

@@ -142,7 +142,8 @@ class ToolUses:
         decided = {use.id: use for use in tool_uses(turn) if use.state in ("allowed", "declined")}
         for use in self._uses:
             if use.state in ("waiting", "expired") and use.id in decided and not use.decided_by:
-                use.state, use.decided_by = decided[use.id].state, decided[use.id].decided_by
+                found = decided[use.id]
+                use.state, use.decided_by, use.decided_by_id = found.state, found.decided_by, found.decided_by_id
 
     def _target(self, offered: OfferedTool) -> ConnectionTarget | str:
         """Return where to call a tool, checked at this moment, or why that is not possible."""

@@ -44,7 +44,7 @@ def new_thread_tools(request: PageRequest) -> HttpResponse:
 def decide_tool_use(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID, use_id: uuid.UUID) -> HttpResponse:
     """Allow or decline a call of a tool; every page of the thread shows who did."""
     turn = access.turn_to_decide(request.user.pk, thread_id, turn_id)
-    decide(turn, use_id, by_name=request.user.name, is_allowed=request.POST.get("decision") == "allow")
+    decide(turn, use_id, by=request.user, is_allowed=request.POST.get("decision") == "allow")
     return HttpResponse(status=204) if request.htmx else redirect(turn_url(turn))
 
 
