@@ -107,6 +107,7 @@ FAULTS: dict[str, Fault] = {
     "html": Fault([b"<html><h1>It works</h1></html>"], headers=((b"content-type", b"text/html"),)),
     "json": Fault([b'{"error": "no"}'], headers=JSON),
     "empty": Fault([b""]),
+    "no-models": Fault([b'{"object": "list", "data": null}'], headers=JSON),
     "finish-error-silent": Fault([finish("error"), DONE]),
     "usage-alone": Fault([usage(), DONE]),
     "bad-gateway": Fault([b"<html>Bad gateway</html>"], 502, ((b"content-type", b"text/html"),)),

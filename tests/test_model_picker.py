@@ -273,7 +273,7 @@ def test_an_endpoint_that_refuses_the_list_says_why_and_since_when_is_not_claime
     assert "hx-post" not in text
 
 
-@pytest.mark.parametrize("script", [{"mode": "error-404"}, {"models": []}])
+@pytest.mark.parametrize("script", [{"mode": "error-404"}, {"mode": "no-models"}, {"models": []}])
 def test_an_endpoint_without_a_list_accepts_any_name(connect, person, script):
     connected = connect(**script)
     client, of_person = signed_in(person), thread(person, model="mine")

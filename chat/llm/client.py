@@ -181,7 +181,7 @@ async def list_models(endpoint: ModelEndpoint) -> list[str]:
     try:
         async with openai_client(endpoint) as openai:
             page = await openai.models.list()
-        names = [model.id for model in page.data]
+        names = [model.id for model in page.data or ()]  # Ollama without a model sends null
     except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise failures.no_models(endpoint.host) from error
     known = (name for name in names if isinstance(name, str) and len(endpoint.choice_of(name)) <= _MAX_NAME_LENGTH)
