@@ -159,6 +159,18 @@ def test_a_queued_message_is_edited_in_the_composer(visit, alice, endpoint):
     expect(composer(page)).to_have_attribute("placeholder", "Ask a follow-up; it will be queued")
 
 
+def test_a_queued_message_is_in_the_queue_only_also_in_a_narrow_window(visit, alice, endpoint):
+    endpoint.script(KEY, answer="Slowly but surely I answer this one. " * 20, token_delay=0.3)
+    page = visit(alice, viewport={"width": 390, "height": 844})
+    begin_thread(page, "First")
+    page.get_by_label("Message", exact=True).fill("Second")
+    page.get_by_role("button", name="Send").click()
+
+    expect(page.get_by_text("Second").filter(visible=True)).to_have_class("queue__text")
+    page.get_by_role("button", name="Stop the answer").click()
+    expect(turn(page).locator(".turn__message-text")).to_be_visible()
+
+
 def queued_texts(page):
     return page.locator(".queue__text")
 
