@@ -33,7 +33,7 @@
     const name = answering && document.getElementById(answering.turn)?.querySelector(".turn__author").textContent;
     const seconds = answering && Math.round((performance.now() - answering.since) / 1000);
     line.querySelector("[data-answering]").textContent = name
-      ? fill(line.dataset.answering, name).replace("#", seconds)
+      ? fill(line.dataset.answering, name + "\u200e").replace("#", seconds)
       : "";
   }
 
@@ -49,7 +49,7 @@
       if (arrived.dataset.author !== self && !announced.has(arrived.id)) {
         const region = document.getElementById("live-region");
         const name = arrived.querySelector(".turn__author")?.textContent ?? "";
-        region.textContent = region.dataset.newMessage.replace("*", () => name);
+        region.textContent = fill(region.dataset.newMessage, name);
       }
       announced.add(arrived.id);
     }

@@ -228,7 +228,7 @@ def test_others_see_who_types_and_whose_question_is_answered(cato, administrator
 
     endpoint.script("cato", tokens=400, token_delay=0.02)
     alices_page.get_by_label("Message", exact=True).press("Enter")
-    expect(activity).to_contain_text(re.compile(r"Answering Alice Owner, \d+ s"))
+    expect(activity).to_contain_text(re.compile(r"Answering Alice Owner\u200e, \d+ s"))
     expect(activity).not_to_contain_text("typing")
     expect(bobs_page.locator("#live-region")).to_have_text("New message from Alice Owner")
     expect(alices_page.locator("#activity [data-answering]")).to_be_empty()
