@@ -64,6 +64,21 @@ def test_in_forced_colours_what_is_selected_focused_or_new_is_visible(cato, admi
     expect(page.locator("#prompt-text")).to_have_css("outline-style", "solid")
 
 
+def test_a_sentence_about_a_person_has_the_direction_of_the_interface(cato, administrator, visit):
+    page = visit(cato.join(administrator, "יעל כהן"), "/projects")
+    page.get_by_label("Name", exact=True).fill("The boat")
+    page.get_by_role("button", name="Create").click()
+    assert style(page.get_by_text("created it."), "direction") == "ltr"
+
+
+def test_a_message_has_its_direction_while_it_is_written(alice, visit):
+    page = visit(alice, "/")
+    message = page.get_by_label("Message", exact=True)
+    assert style(message, "direction") == "ltr"
+    message.fill(HEBREW)
+    assert style(message, "direction") == "rtl"
+
+
 @pytest.mark.parametrize("width", [320, 1280])
 def test_each_text_has_its_own_direction(alice, visit, endpoint, width):
     page = visit(alice, "/", viewport={"width": width, "height": 800})
