@@ -52,7 +52,8 @@ def _turns_of(exchange_ids: list[uuid.UUID]) -> QuerySet[Turn]:
 
 
 def _bump_revisions(turns: QuerySet[Turn]) -> list[uuid.UUID]:
-    """Increase the revision of the turns that are not running, and return them; an answer stream sets it otherwise."""
+    """Increase the revision of the turns that are not running, whose answer streams set it; return those on pages."""
     ids = list(turns.exclude(state__in=Turn.RUNNING_STATES).values_list("id", flat=True))
     Turn.objects.filter(id__in=ids).exclude(state__in=Turn.RUNNING_STATES).update(revision=F("revision") + 1)
-    return ids
+    # No page shows other versions of a message, and it would report an error for each that it cannot replace.
+    return list(Turn.objects.filter(id__in=ids).active_branch().values_list("id", flat=True))

@@ -17,6 +17,7 @@ from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Thread, Turn
 from chat.realtime import frames, sync
 from chat.rows.personal_recall import personal_rows
+from memory.api import signals
 from memory.models import Exchange
 from memory.retrieval.recall_log import log_recall, recalled_for
 from memory.retrieval.types import ExchangeView, Hit
@@ -237,6 +238,16 @@ def test_pages_receive_the_removed_and_added_turns_and_the_version_count(turns, 
     assert "2 of 2" not in html  # the running turn has no buttons yet
     complete(switched.posted.turn, "In the birch.")
     assert "2 of 2" in frames.turn(switched.posted.turn.id).html
+
+
+def test_pages_are_told_of_the_memory_of_shown_versions_only(turns, person, monkeypatch):
+    *_, last = turns
+    services.edit_message(last, person_id=person.id, message="Who painted it?", client_key=uuid.uuid4())
+    published = []
+    monkeypatch.setattr("chat.receivers.publish", published.append)
+    signals.exchanges_indexed.send(None, exchange_ids=[each.exchange_id for each in turns])
+
+    assert [frame.turn_id for frame in published] == [each.id for each in turns[:-1]]
 
 
 def test_a_reconnecting_page_removes_turns_of_inactive_branches(turns, person):
