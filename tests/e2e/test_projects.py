@@ -8,6 +8,7 @@ import uuid
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import begin_thread, send_message, turn, wait_for_answer
+from tests.e2e.test_accessibility import overflowing
 
 
 def test_a_project_from_its_creation_to_its_archive(cato, administrator, alice, bob, visit):
@@ -60,3 +61,26 @@ def test_a_project_from_its_creation_to_its_archive(cato, administrator, alice, 
     expect(page.get_by_text("Open again.")).to_be_visible()
     bobs_page.get_by_label("Message", exact=True).press("Enter")
     expect(bobs_page.locator("article.turn")).to_have_count(3)
+
+
+def test_a_long_name_of_a_project_fits_into_every_window(alice, visit):
+    page = visit(alice, "/projects", viewport={"width": 360, "height": 740})
+    page.get_by_label("Name", exact=True).fill("Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenfabrik")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator(".toast")).to_be_visible()
+    assert overflowing(page) == []
+    project = re.sub(r"^https?://[^/]+", "", page.url)
+    page.locator("main").get_by_role("link", name="New thread").click()
+    expect(page.get_by_label("Visible to")).to_be_visible()
+    assert overflowing(page) == []
+    thread = begin_thread(page, "Huber")
+    wait_for_answer(page)
+    paths = (
+        "/documents", "/instructions", "/prompts", "/settings/digest", "/threads", "/search?q=Huber",
+        project, thread, f"{thread}/move",
+    )  # fmt: skip
+    for width in (360, 1000):
+        page.set_viewport_size({"width": width, "height": 740})
+        for path in paths:
+            page.goto(path)
+            assert overflowing(page) == []
