@@ -64,11 +64,12 @@ def test_whole_calls_with_the_same_index_are_told_apart_by_their_ids(index):
     assert calls == [ToolCall("x", "search", '{"n": 1}'), ToolCall("y", "search", '{"n": 2}')]
 
 
-def test_a_call_whose_parts_all_have_its_id_and_name_is_one():
-    def part(arguments: str) -> list:
-        return [{"index": 0, "id": "x", "function": {"name": "search", "arguments": arguments}}]
+@pytest.mark.parametrize("id", ["x", "", None])
+def test_a_call_whose_parts_all_have_its_name_is_one(id):
+    def part(id: str | None, arguments: str) -> list:
+        return [{"index": 0, "id": id, "function": {"name": "search", "arguments": arguments}}]
 
-    assert collect(part('{"n"'), part(": 1}")) == [ToolCall("x", "search", '{"n": 1}')]
+    assert collect(part("x", '{"n"'), part(id, ": 1}")) == [ToolCall("x", "search", '{"n": 1}')]
 
 
 def test_parts_of_several_calls_can_alternate():

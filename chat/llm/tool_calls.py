@@ -81,7 +81,7 @@ class ToolCallCollector:
         """Add parts. Raises ToolCallError if there are too many calls, or one is too long."""
         for part in parts:
             call = self._by_index.get(part.index)
-            if call is None or (part.name and call.name and part.id != call.id):
+            if call is None or (part.name and part.id and call.id not in ("", part.id)):
                 call = self._by_index[part.index] = _PartialCall()
                 self._calls.append(call)
             call.id = call.id or part.id
