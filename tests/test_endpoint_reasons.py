@@ -260,3 +260,19 @@ def test_a_prompt_that_is_too_long_is_told_as_such_for_any_server(error):
     reason = read_reason(json.dumps({"error": error}).encode(), ENDPOINT, [])
     failure = failures.status_error(400, "", host="models.halden", model="fake", reason=reason)
     assert str(failure) == "This is more than the model can read. Send less, or choose another model."
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("tools param requires --jinja flag", "rejected"),
+        ("Unsupported param: tools", "rejected"),
+        ("image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "rejected"),
+        ("The tools param was read, and the server ran out of memory.", "broken"),
+    ],
+)
+def test_llama_cpp_rejects_tools_and_images_with_500(message, code):
+    """A request that is rejected is repeated without tools or images; one that fails is not."""
+    error = {"code": 500, "message": message, "type": "server_error"}
+    reason = read_reason(json.dumps({"error": error}).encode(), ENDPOINT, [])
+    assert failures.status_error(500, "", host="models.halden", model="fake", reason=reason).code == code

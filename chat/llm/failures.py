@@ -22,6 +22,8 @@ _TOO_LONG = "context_length_exceeded"
 _TOO_LONG_TEXT = re.compile(r"maximum context length|available context size|prompt is too long", re.IGNORECASE)
 # Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
+# What llama.cpp says with the status 500 about tools (without --jinja) and images, so that they are left out.
+_UNSUPPORTED_TEXT = re.compile(r"^tools param|^unsupported param: tools|^image input is not supported", re.IGNORECASE)
 _MAX_WAIT = 24 * 60 * 60  # seconds; a longer Retry-After is ignored
 _MAX_CLIENT_WAIT = 60 * 60  # seconds; clients are told to try again after an hour at the latest
 
@@ -133,7 +135,7 @@ def status_error(
         return ModelError(
             _("This is more than the model can read. Send less, or choose another model."), "rejected", reason
         )
-    if status in _REJECTIONS:
+    if status in _REJECTIONS or _UNSUPPORTED_TEXT.search(reason.message):
         sentence = _("The model endpoint rejected the request (HTTP %(status)s).")
         return ModelError(sentence % facts, "rejected", reason)
     if 300 <= status < 400:
