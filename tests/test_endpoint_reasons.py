@@ -276,3 +276,18 @@ def test_llama_cpp_rejects_tools_and_images_with_500(message, code):
     error = {"code": 500, "message": message, "type": "server_error"}
     reason = read_reason(json.dumps({"error": error}).encode(), ENDPOINT, [])
     assert failures.status_error(500, "", host="models.halden", model="fake", reason=reason).code == code
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, {"message": "You exceeded your current quota.", "code": "insufficient_quota"}),  # OpenAI
+        (402, {"message": "Insufficient credits", "code": 402}),  # OpenRouter
+        (402, {"message": "Insufficient Balance", "code": "invalid_request_error"}),  # DeepSeek
+    ],
+)
+def test_an_account_without_credit_is_told_as_such_and_trying_again_is_not_advised(status, error):
+    reason = read_reason(json.dumps({"error": error}).encode(), ENDPOINT, [])
+    failure = failures.status_error(status, "", host="models.halden", model="fake", reason=reason)
+    assert str(failure) == "The account at models.halden has no credit left. An administrator can add some."
+    assert failure.code == "refused"

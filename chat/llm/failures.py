@@ -20,6 +20,8 @@ WITHOUT_ANSWER = ("unreachable", "timeout", "rate_limited", "refused", "broken",
 # A request with more tokens than the model's context: OpenAI's code, and the texts of vLLM, llama.cpp, Mistral and Anthropic.
 _TOO_LONG = "context_length_exceeded"
 _TOO_LONG_TEXT = re.compile(r"maximum context length|available context size|prompt is too long", re.IGNORECASE)
+# OpenAI's code with the status 429; others answer 402.
+_NO_CREDIT = "insufficient_quota"
 # Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
 # What llama.cpp says with the status 500 about tools (without --jinja) and images, so that they are left out.
@@ -124,6 +126,10 @@ def status_error(
     facts = {"host": host, "model": model, "status": status}
     wait = _wait(retry_after)
     client_wait = None if wait is None else min(wait, _MAX_CLIENT_WAIT)
+    if status == 402 or reason.code == _NO_CREDIT:
+        return ModelError(
+            _("The account at %(host)s has no credit left. An administrator can add some.") % facts, "refused"
+        )
     if status == 429:
         sentence = _("Rate limited by the model endpoint.")
         return ModelError(f"{sentence} {_when(wait)}", "rate_limited", replace(reason, retry_after=client_wait))
