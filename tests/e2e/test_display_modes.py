@@ -64,8 +64,12 @@ def test_in_forced_colours_what_is_selected_focused_or_new_is_visible(cato, admi
     expect(page.locator("#prompt-text")).to_have_css("outline-style", "solid")
 
 
-def test_a_sentence_about_a_person_has_the_direction_of_the_interface(cato, administrator, visit):
-    page = visit(cato.join(administrator, "יעל כהן"), "/projects")
+def test_a_sentence_about_a_person_has_the_direction_of_the_interface(alice, visit):
+    page = visit(alice, "/settings")
+    page.get_by_label("Your name").fill("יעל כהן")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast")).to_be_visible()
+    page.goto("/projects")
     page.get_by_label("Name", exact=True).fill("The boat")
     page.get_by_role("button", name="Create").click()
     assert style(page.get_by_text("created it."), "direction") == "ltr"
