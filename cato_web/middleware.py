@@ -39,10 +39,15 @@ class LoginMiddleware(LoginRequiredMiddleware):
 
     def handle_no_permission(self, request: Any, view_func: Any) -> Any:
         """Return the response to a request without a login."""
-        if not request.htmx:
+        if request.htmx:
+            sign_in = redirect_to_login(request.htmx.current_url_abs_path or "/", self.get_login_url(view_func))
+            return HttpResponse(status=401, headers={"HX-Redirect": sign_in.url})
+        if request.method in ("GET", "HEAD"):
             return super().handle_no_permission(request, view_func)
-        sign_in = redirect_to_login(request.htmx.current_url_abs_path or "/", self.get_login_url(view_func))
-        return HttpResponse(status=401, headers={"HX-Redirect": sign_in.url})
+        # After the sign-in comes the page with the form: the address of the form often shows none.
+        page = urlsplit(request.headers.get("Referer", ""))
+        path = page._replace(scheme="", netloc="").geturl() if page.netloc == request.get_host() else "/"
+        return redirect_to_login(path, self.get_login_url(view_func))
 
 
 class PermissionsPolicyMiddleware:

@@ -95,6 +95,16 @@ def test_scripts_without_a_login_get_401_with_the_way_back(alice):
     assert Client().get("/search").status_code == 302
 
 
+@pytest.mark.parametrize(
+    ("referer", "back"),
+    [("http://testserver/t/1?from=3", "/t/1%3Ffrom%3D3"), ("https://elsewhere.example/t/1", "/"), (None, "/")],
+)
+def test_the_sign_in_after_a_form_leads_back_to_its_page(db, referer, back):
+    answer = Client().post("/instructions/detection", headers={"Referer": referer} if referer else {})
+
+    assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={back}")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_both_apis_report_a_missing_scope_with_the_same_message(alice):
     reading = api_client(alice, "read")
