@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from cato_web.cli.messages import CommandResult
+from cato_web.cli.output import Report
 from tests.server import ROOT, wait_for
 from tests.socket import open_socket
 from tests.topology import clean_environment
@@ -245,3 +248,22 @@ def test_an_answer_of_the_command_line_streams_to_open_pages_which_can_stop_it(c
     assert output["result"]["state"] == "stopped"
     assert output["result"]["answer"].startswith("word0 word1")
     assert output["result"]["answer"] in alice.thread_page(thread)
+
+
+def test_a_command_goes_on_when_nobody_reads_its_output_any_more(monkeypatch, capsys):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        report = Report(is_json=False, started_at=0.0)
+        report.stream("Behind ")
+        report.stream("the clock.")
+        assert report.finish(0, CommandResult({"state": "complete"}, "Behind the clock.")) == 1
+    assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_behind_the_output_is_named(monkeypatch, capsys):
+    with open("/dev/full", "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert Report(is_json=True, started_at=0.0).finish(0, CommandResult([], "")) == 1
+    assert capsys.readouterr().err == "The output cannot be written: No space left on device.\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from cato_web.cli.messages import SUCCESS, CommandResult
+from cato_web.cli.messages import FAILURE, SUCCESS, CommandResult
 
 if TYPE_CHECKING:  # the configuration takes longer to load than to print a usage error
     from cato_web.config.schema import Config
@@ -33,13 +34,13 @@ class Report:
     config: Config | None = None
     _has_streamed: bool = False
     _ends_line: bool = True
+    _is_cut: bool = False
 
     def stream(self, text: str) -> None:
         """Print a part of an answer while it is written, unless the output is JSON."""
         if not self.is_json:
             self._has_streamed, self._ends_line = True, text.endswith("\n")
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            self._print(text)
 
     def warn(self, sentence: str) -> None:
         """Print a sentence on stderr, unless it is empty or --quiet was given."""
@@ -49,18 +50,29 @@ class Report:
     def finish(self, code: int, result: CommandResult | None = None, error: str | None = None) -> int:
         """Print result or error and the warnings of the configuration; return the exit code."""
         if self.is_json:
-            sys.stdout.write(json.dumps(self._document(code, result, error), ensure_ascii=False, default=str) + "\n")
+            self._print(json.dumps(self._document(code, result, error), ensure_ascii=False, default=str) + "\n")
         elif self._has_streamed:
-            sys.stdout.write("" if self._ends_line else "\n")
+            self._print("" if self._ends_line else "\n")
         elif result is not None and result.text:
-            sys.stdout.write(result.text + "\n")
+            self._print(result.text + "\n")
         if error is not None:
             sys.stderr.write(error + "\n")
         if result is not None and self._has_streamed and result.result["state"] == "stopped":
             self.warn("The answer was stopped.")
         for warning in self.config.warnings if self.config is not None else ():
             self.warn(warning)
-        return code
+        return FAILURE if self._is_cut else code
+
+    def _print(self, text: str) -> None:
+        """Print on stdout; what is printed after a failure is lost, and the command goes on, so that an answer is kept."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError as error:
+            self._is_cut = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if not isinstance(error, BrokenPipeError):  # `head` has what it wanted
+                sys.stderr.write(f"The output cannot be written: {error.strerror}.\n")
 
     def _document(self, code: int, result: CommandResult | None, error: str | None) -> dict[str, Any]:
         meta: dict[str, Any] = {
