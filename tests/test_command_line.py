@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cato_web.cli.main import main
 from cato_web.cli.messages import CommandResult
 from cato_web.cli.output import Report
 from tests.server import ROOT, wait_for
@@ -248,6 +249,12 @@ def test_an_answer_of_the_command_line_streams_to_open_pages_which_can_stop_it(c
     assert output["result"]["state"] == "stopped"
     assert output["result"]["answer"].startswith("word0 word1")
     assert output["result"]["answer"] in alice.thread_page(thread)
+
+
+@pytest.mark.parametrize("option", ["--user", "--space", "--model", "--thread"])
+def test_arguments_in_another_encoding_are_refused(option, capsys):
+    assert main(["--ask", "Where is the key?", option, os.fsdecode(b"Zo\xeb")]) == 2
+    assert capsys.readouterr().err == "The arguments are not UTF-8 text.\n"
 
 
 def test_a_command_goes_on_when_nobody_reads_its_output_any_more(monkeypatch, capsys):

@@ -7,9 +7,11 @@ usage, 3 configuration. Help and usage errors import nothing that is slow, such 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from cato_web.cli import output, standard_input
@@ -63,9 +65,14 @@ def _request(options: argparse.Namespace) -> CommandRequest:
     if action in ("query", "ask") and not text.strip():
         verb = {"query": "look for after --query-vector-store", "ask": "ask after --ask"}[action]
         raise UsageError(f"Write what to {verb}.")
-    return CommandRequest(
+    request = CommandRequest(
         action, options.user, text, options.space, options.thread, options.model, 5 if options.k is None else options.k
     )
+    try:
+        json.dumps(asdict(request), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("The arguments are not UTF-8 text.") from error
+    return request
 
 
 def _run_configured(options: argparse.Namespace, request: CommandRequest, report: output.Report) -> int:
