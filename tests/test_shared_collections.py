@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from cato_web.accounts.models import User
 from memory import jobs
+from memory.errors import VectorStoreUnavailableError
 from memory.exchanges.receipts import receipt_for
 from memory.filters import parse_filter
 from memory.index import chroma, generations, indexing, placement, purge, reconcile, store, vectors
@@ -493,6 +494,36 @@ def test_the_purge_mark_stays_while_another_space_of_the_collection_erases(memor
     memory.erase_forgotten()
     purge.purge_pending()
     assert receipt_for([mine.id, other.id]).in_files == 0
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_collection_that_cannot_be_purged_stops_the_others_only_if_the_store_does_not_answer(
+    memory, limits, monkeypatch, answers
+):
+    limits(1, 1)
+    people = [PersonFactory() for _ in range(3)]
+    first, *others = [notes(person, 2) for person in people]
+    memory.index_pending()
+    broken = collection_of(own(people[0]))
+    real = purge.rebuild_collection
+
+    def rebuild(collection: Collection, **options: Any) -> bool:
+        if collection == broken:
+            if not answers:
+                monkeypatch.setattr(purge, "ping_vector_store", lambda: rebuild(broken))
+            raise VectorStoreUnavailableError("It refuses this one.")
+        return real(collection, **options)
+
+    monkeypatch.setattr(purge, "rebuild_collection", rebuild)
+    for person, (forgotten, _kept) in zip(people, [first, *others], strict=True):
+        memory.forget([forgotten.id], by=person.id)
+    memory.erase_forgotten()
+
+    with pytest.raises(VectorStoreUnavailableError):
+        purge.purge_pending()
+
+    assert receipt_for([first[0].id]).in_files == 1
+    assert receipt_for([rows[0].id for rows in others]).in_files == (0 if answers else 2)
 
 
 def test_a_collection_that_a_space_has_left_is_purged_once_its_vectors_are_deleted(memory, limits, monkeypatch):

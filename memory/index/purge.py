@@ -20,7 +20,7 @@ from django.utils import timezone
 from memory import jobs
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.index import placement, store
-from memory.index.chroma import CollectionMissingError
+from memory.index.chroma import CollectionMissingError, ping_vector_store
 from memory.index.generations import next_collection_name
 from memory.index.reconcile import (
     ABANDONED,
@@ -54,18 +54,24 @@ def purge_pending(*, before: datetime | None = None, progress: ProgressCallback 
     `before` limits the call to collections that were marked at or before that time. The mark of a collection is cleared only
     after its rebuild and the vacuum. If the vacuum fails, the next call does not rebuild it again, but vacuums only. If
     Cato manages the Chroma server, it asks the server to remove the dropped files. The call can be interrupted and
-    repeated. Raises VectorStoreUnavailableError, VectorStoreDisabledError and DatabaseError.
+    repeated. A collection that cannot be rebuilt does not stop the others. Raises VectorStoreUnavailableError,
+    VectorStoreDisabledError and DatabaseError.
     """
     pending = Collection.objects.exclude(purge_needed_since=None)
     if before is not None:
         pending = pending.filter(purge_needed_since__lte=before)
     purged: list[tuple[Collection, datetime]] = []
+    failure: VectorStoreUnavailableError | None = None
     try:
         for collection in pending.order_by("pk"):
             started_at = timezone.now()
-            if _awaits_vacuum_only(collection) or rebuild_collection(collection, progress=progress):
-                purged.append((collection, started_at))
-    finally:  # also if a later collection could not be rebuilt
+            try:
+                if _awaits_vacuum_only(collection) or rebuild_collection(collection, progress=progress):
+                    purged.append((collection, started_at))
+            except VectorStoreUnavailableError as error:
+                ping_vector_store()  # without an answer, all others would fail as well, and each after a timeout
+                failure = error
+    finally:  # also if the vector store or this process ends meanwhile
         if purged:
             # Before the vacuum, which fails on a full disk. Once for all, because the supervisor stops Chroma to remove
             # the files.
@@ -76,6 +82,8 @@ def purge_pending(*, before: datetime | None = None, progress: ProgressCallback 
             vacuum_database()
         for collection, started_at in purged:
             _clear_purge_flag(collection, started_at)
+    if failure is not None:
+        raise failure
     return len(purged)
 
 
