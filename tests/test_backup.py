@@ -7,20 +7,21 @@ import gzip
 import io
 import json
 import os
+import sys
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
-from django.core.management import call_command
-from django.db import connection
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from pydantic import SecretStr
@@ -408,3 +409,62 @@ def test_a_backup_replaces_no_file_that_was_written_meanwhile(hard_links, tmp_pa
         path.write_bytes(b"another")
     assert path.read_bytes() == b"another"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture(params=["full disk", "closed pipe"])
+def unwritable(request) -> Iterator[tuple[IO[str], str]]:
+    """Return a file that refuses what is written to it, and the reason."""
+    if request.param == "full disk":
+        handle, reason = os.open("/dev/full", os.O_WRONLY), errno.ENOSPC
+    else:
+        reader, handle = os.pipe()
+        os.close(reader)
+        reason = errno.EPIPE
+    with os.fdopen(handle, "w") as out:
+        yield out, os.strerror(reason)
+
+
+def test_a_backup_whose_output_cannot_be_written_is_an_error(unwritable, monkeypatch):
+    out, reason = unwritable
+    messages = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    with pytest.raises(CommandError, match=reason):
+        call_command("backup", "-", stderr=messages)
+    assert "Wrote" not in messages.getvalue()
+
+
+def test_a_path_below_a_file_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CommandError, match=r"cato.backup cannot be written: Not a directory"):
+        call_command("backup", str(tmp_path / "file" / "cato.backup"))
+
+
+def test_a_stored_file_that_cannot_be_read_is_named(owner, monkeypatch):
+    name = stored_file_names()[0]
+    monkeypatch.setattr(default_storage, "open", failing(PermissionError(errno.EACCES, "Permission denied")))
+    with pytest.raises(BackupWriteError, match=f"{name} cannot be read: Permission denied"):
+        create_backup()
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ((rows, "load_table"), OperationalError("database or disk is full")),
+        ((default_storage, "save"), OSError(errno.ENOSPC, "No space left on device")),
+    ],
+)
+def test_a_restore_onto_a_full_disk_does_not_blame_the_backup(owner, monkeypatch, where, error):
+    source = wipe_installation(create_backup())
+    monkeypatch.setattr(*where, failing(error))
+    with pytest.raises(RestoreError, match=f"not restored completely: .*{error.args[-1]}"):
+        restore(source)
+    assert not User.objects.exists()
+
+
+def failing(error: Exception) -> Callable[..., None]:
+    """Return a function that raises the error."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    return fail

@@ -12,7 +12,7 @@ class BackupWriteError(BackupError):
 
 
 class RestoreError(BackupError):
-    """The installation is not empty, it runs, or the backup is of a newer Cato. Nothing was changed."""
+    """The installation is not empty, cannot be written, or the backup is of a newer Cato. No data was changed."""
 
 
 class CorruptBackupError(BackupError):

@@ -14,7 +14,7 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.core.management import call_command
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Model
 
 from cato_web.accounts.models import User
@@ -42,9 +42,19 @@ class RestoreResult:
 def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> RestoreResult:
     """Load a backup into this empty installation; the search index still has to be built.
 
-    A backup of an older version is migrated. Raises RestoreError and CorruptBackupError, then nothing is changed.
+    A backup of an older version is migrated. Raises RestoreError and CorruptBackupError.
     """
-    _check_empty()
+    try:
+        _check_empty()
+        return _restore(source, progress)
+    except (OSError, OperationalError) as error:  # a full disk, or a database server that has ended
+        raise RestoreError(
+            f"The backup was not restored completely: {str(error).strip()}. Mend this, and restore it into an empty data "
+            "directory and database."
+        ) from error
+
+
+def _restore(source: IO[bytes], progress: ProgressCallback) -> RestoreResult:
     with archive.open_reader(source) as members:
         manifest = _read_manifest(members)
         is_legacy = legacy.is_legacy(manifest["migrations"])
@@ -123,6 +133,8 @@ def _load_all(
             rows.reset_sequences(models.values())
             connection.check_constraints()
             is_key_restored = bool(secret) and keep_secret_key(settings.CATO, secret)
+    except OperationalError:  # not because of its rows
+        raise
     except DatabaseError as error:
         raise CorruptBackupError(f"the database rejects its rows ({str(error).strip()})") from error
     except (SuspiciousFileOperation, UnicodeDecodeError) as error:

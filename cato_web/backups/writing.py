@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -79,7 +79,8 @@ def atomic_output(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise BackupWriteError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # it was not created
+            temporary.unlink()
 
 
 def _publish(temporary: Path, path: Path) -> None:
@@ -137,11 +138,13 @@ def _add_secret_key(writer: archive.Writer) -> None:
 
 
 def _add_file(writer: archive.Writer, name: str) -> bool:
-    """Add a stored file; return False if it was deleted in the meantime."""
+    """Add a stored file; return False if it was deleted in the meantime. Raises BackupWriteError."""
     try:
         content = default_storage.open(name)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise BackupWriteError(f"The file {name} cannot be read: {error.strerror}.") from error
     with content:
         writer.add_stream(f"{archive.FILES}{name}", content, content.size)
     return True

@@ -33,7 +33,9 @@ class Command(BaseCommand):
         try:
             with ProgressBars() as bars:
                 if options["path"] == "-":
-                    result = back_up(sys.stdout.buffer, with_vectors=with_vectors, progress=bars)
+                    # A buffer of its own is written to the end before the result is told, or forgotten after an error.
+                    with open(sys.stdout.fileno(), "wb", closefd=False) as out:
+                        result = back_up(out, with_vectors=with_vectors, progress=bars)
                     self.stderr.write(_format_result("stdout", result))
                     return
                 path = _output_path(Path(options["path"]))
@@ -41,6 +43,8 @@ class Command(BaseCommand):
                     result = back_up(out, with_vectors=with_vectors, progress=bars)
         except (BackupError, CatoError) as error:
             raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(f"{options['path']} cannot be written: {error.strerror or error}.") from error
         self.stdout.write(f"{_format_result(str(path), result)} {_SECRETS}")
 
 

@@ -82,6 +82,8 @@ def _build_index(bars: ProgressBars) -> str:
 @contextmanager
 def _open_input(path: str) -> Iterator[IO[bytes]]:
     if path == "-":
+        if sys.stdin is None:
+            raise CommandError("Standard input is closed.")
         yield sys.stdin.buffer
         return
     try:
