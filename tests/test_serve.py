@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import os
@@ -22,7 +23,8 @@ import pytest
 import redis
 
 from cato_web.supervisor.data_dir_lock import data_dir_lock
-from cato_web.supervisor.process import ChildProcess
+from cato_web.supervisor.plan import StartupError
+from cato_web.supervisor.process import ChildProcess, log_line
 from cato_web.supervisor.server_info import FILE_NAME, running_server_info, write_server_info
 from tests.topology import clean_environment, free_port, only_long
 
@@ -242,3 +244,20 @@ def _wait(is_done: Any, seconds: float = 40.0) -> None:
     while not is_done():
         assert time.monotonic() < end, f"process {os.getpid()} waited {seconds:g} s"
         time.sleep(0.05)
+
+
+def test_a_data_directory_whose_lock_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "serve.lock").mkdir()
+    with (
+        pytest.raises(StartupError, match=r"serve\.lock cannot be written: Is a directory"),
+        data_dir_lock(tmp_path),
+    ):
+        pass
+
+
+def test_a_full_disk_behind_the_log_does_not_end_the_supervisor(monkeypatch):
+    def fail(_text: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sys.stderr, "write", fail)
+    log_line("chroma ended (exit code 1); starting it again in 0.2 s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -25,16 +25,18 @@ class DataDirLockedError(StartupError):
 
 @contextmanager
 def data_dir_lock(data_dir: Path, holder: str = SERVE) -> Iterator[None]:
-    """Lock the data directory for this process; `holder` says to others what it does. Raises DataDirLockedError."""
-    with _lock_file(data_dir).open("a+") as lock:
+    """Lock the data directory for this process; `holder` says to others what it does. Raises StartupError."""
+    with ExitStack() as stack:
         try:
+            lock = stack.enter_context(_lock_file(data_dir).open("a+"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.truncate(0)
+            os.write(lock.fileno(), f"{os.getpid()}\n{holder}\n".encode())
         except BlockingIOError:
             process_id, other = _read_holder(lock)
             raise DataDirLockedError(data_dir, other, process_id) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n{holder}\n")
-        lock.flush()
+        except OSError as error:  # a full disk, or a file of another account
+            raise StartupError(f"{_lock_file(data_dir)} cannot be written: {error.strerror}.") from error
         yield
 
 

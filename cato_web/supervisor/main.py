@@ -21,7 +21,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cato_web.config import loader as configuration
@@ -103,8 +103,9 @@ class Supervisor:
         info_file = self._config.server.data_dir / FILE_NAME
         try:
             self._start(info_file)
-            sys.stdout.write(f"Cato is ready at {self._config.server.public_url or self._url}\n")
-            sys.stdout.flush()
+            with suppress(OSError):  # as for lines of the log
+                sys.stdout.write(f"Cato is ready at {self._config.server.public_url or self._url}\n")
+                sys.stdout.flush()
             while True:
                 _restart_exited(self._plan.children)
                 self._clean_up_if_requested()

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO
 from urllib.parse import urlsplit
@@ -129,9 +130,10 @@ def accepts_connections(url: str) -> bool:
 
 
 def log_line(text: str) -> None:
-    """Write a line to stderr."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    """Write a line to stderr. A full disk or a closed pipe behind it does not end the supervisor."""
+    with suppress(OSError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
 
 def _before_exec(parent: int, niceness: int, many_files: bool) -> Callable[[], None]:
