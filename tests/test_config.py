@@ -47,6 +47,16 @@ def test_the_file_named_by_the_environment_replaces_the_default_file(file: Path,
         load(path=tmp_path / "missing.yaml", environ={})
 
 
+def test_a_home_that_cannot_be_entered_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if started with the HOME of another account."""
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert load(environ={"XDG_CONFIG_HOME": str(tmp_path)}).origin("llm.model") == "default"
+
+
 def test_every_key_has_a_default_and_an_environment_variable() -> None:
     defaults = dict(loader._flatten(yaml.safe_load(loader.DEFAULTS_FILE.read_text())))
     assert set(defaults) == set(KEYS)

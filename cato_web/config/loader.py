@@ -136,12 +136,20 @@ def _user_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     name = path or environ.get("CATO_CONFIG_FILE")
     if name:
         file = Path(name).expanduser().absolute()
-        if not file.is_file():
+        if not _is_file(file):
             raise ConfigError(f"There is no configuration file {file}.")
         return file
     home = Path(environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
     file = home / "cato" / "config.yaml"
-    return file if file.is_file() else None
+    return file if _is_file(file) else None
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether there is such a file in a folder that can be entered: HOME can be that of another account."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return False
 
 
 def _read_yaml(file: Path) -> dict[str, object]:
