@@ -151,7 +151,7 @@ def _call(path: str, body: Mapping[str, Any], options: argparse.Namespace) -> di
 def _reason(error: HTTPError) -> str:
     try:
         return str(json.load(error)["error"]["message"])
-    except (ValueError, KeyError, TypeError, HTTPException):
+    except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return str(error.reason)
 
 
