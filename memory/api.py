@@ -282,6 +282,7 @@ from memory.utils.formatting import (
     format_similarity,
 )
 from memory.utils.lookups import contains
+from memory.utils.numbers import parse_number
 from memory.utils.rate_limits import (
     count_api_request,
     count_message,

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from chat.errors import InvalidMessageError
 from chat.models import Thread
 from chat.rows.recall import RecallItemRow
-from memory.api import Space, UploadChip
+from memory.api import Space, UploadChip, parse_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def parse_count(arguments: list[str], *, default: int, limit: int, usage: str) -
     if not arguments:
         return default
     (text, *others) = arguments
-    is_number = text.isdecimal() and len(text) < 9
-    if others or not is_number or not 1 <= int(text) <= limit:
+    number = parse_number(text)
+    if others or number is None or not 1 <= number <= limit:
         sentence = _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": limit, "usage": usage}
         raise InvalidMessageError(sentence, usage.split()[0] + " ")
-    return int(text)
+    return number

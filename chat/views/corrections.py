@@ -15,7 +15,7 @@ from chat.errors import InvalidMessageError
 from chat.models import Turn
 from chat.rows.corrections import correction_row
 from chat.turns import corrections
-from memory.api import PageRequest
+from memory.api import PageRequest, parse_number
 
 
 @require_http_methods(["GET", "POST"])
@@ -43,7 +43,7 @@ def _decide(turn: Turn, supersede: str, undo: str, dismiss: str) -> None:
     """Do what the pressed button says; its value is the number of a source. Raises NotFoundError, InvalidMessageError."""
     if dismiss:
         corrections.dismiss(turn)
-    elif (number := supersede or undo).isdecimal() and len(number) < 9:
-        corrections.supersede_source(turn, int(number), is_superseded=bool(supersede))
+    elif (number := parse_number(supersede or undo)) is not None:
+        corrections.supersede_source(turn, number, is_superseded=bool(supersede))
     else:
         raise InvalidMessageError(_("This action does not exist."))

@@ -7,7 +7,7 @@ import uuid
 from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
-from memory.api import PageRequest
+from memory.api import PageRequest, parse_number
 
 
 def parse_attachment_ids(request: PageRequest) -> list[uuid.UUID]:
@@ -32,5 +32,4 @@ def parse_client_key(request: PageRequest) -> uuid.UUID:
 
 def parse_revision(request: PageRequest) -> int:
     """Return the revision of a statement that the page showed, 0 for none."""
-    revision = request.POST.get("revision", "")
-    return int(revision) if revision.isdecimal() and len(revision) < 9 else 0
+    return parse_number(request.POST.get("revision", "")) or 0

@@ -33,6 +33,7 @@ from memory.api import (
     clean_text,
     count_message,
     format_number,
+    parse_number,
     parse_space,
 )
 
@@ -148,8 +149,7 @@ def switch_web_search(request: PageRequest, thread_id: uuid.UUID) -> HttpRespons
 
 
 def _position(request: PageRequest, name: str) -> int | None:
-    value = request.GET.get(name, "")
-    return int(value) if value.isdecimal() and len(value) < 9 else None
+    return parse_number(request.GET.get(name, ""))
 
 
 def _parse_message(request: PageRequest) -> tuple[str, uuid.UUID]:

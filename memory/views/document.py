@@ -37,6 +37,7 @@ from memory.spaces import access
 from memory.spaces.access import SpaceIds, audience_text
 from memory.text import clean_text, excerpt
 from memory.utils.formatting import format_datetime, format_number
+from memory.utils.numbers import parse_number
 from memory.views.document_rows import document_row, state_text, summary
 from memory.views.documents import changeable, state_for, upload_limits
 from memory.views.forms import format_metadata, parse_metadata, parse_space, space_choices
@@ -78,8 +79,8 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     readable = access.readable_space_ids(request.user.pk)
     found = readable_document(readable, document_id)
     state = state_for(request, document_id)
-    cited = chunk_index_at(found, _parse_number(request.GET["at"])) if "at" in request.GET else None
-    since = max(0, cited - _CONTEXT_BEFORE) if cited is not None else _parse_number(request.GET.get("from", ""))
+    cited = chunk_index_at(found, parse_number(request.GET["at"]) or 0) if "at" in request.GET else None
+    since = max(0, cited - _CONTEXT_BEFORE) if cited is not None else parse_number(request.GET.get("from", "")) or 0
     chunks = list_chunks(found, since=since, count=_WINDOW + 1)
     may_change = found.owner_id == request.user.pk or request.user.is_administrator
     query = clean_text(request.GET.get("q", "")).strip()
@@ -143,7 +144,7 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Ask for confirmation, then delete the document or one version, and show a receipt."""
     found = changeable(request, document_id)
     number = request.POST.get("version", request.GET.get("version", ""))
-    version = get_object_or_404(found.versions, number=_parse_number(number)) if number else None
+    version = get_object_or_404(found.versions, number=parse_number(number) or 0) if number else None
     if request.method == "GET":
         return render(request, "memory/confirm.html", _confirmation(found, version))
     if version is not None:
@@ -236,7 +237,3 @@ def _receipt(found: Document) -> dict[str, object]:
         {"label": _("Purged from disk by"), "figure": format_datetime(by)},
     ]
     return {"section": "documents", "lines": lines, "back_url": reverse("documents")}
-
-
-def _parse_number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 12 else 0

@@ -16,6 +16,7 @@ from memory.administration import operations, retention
 from memory.errors import InvalidInputError
 from memory.models import Exchange, Operation
 from memory.utils.formatting import SOURCES, format_list, format_number
+from memory.utils.numbers import parse_number
 from memory.views.http import PageRequest, admin_required
 
 _MAX_DAYS = 36_500
@@ -92,7 +93,7 @@ def _page(
 
 def _error_in(text: str) -> str:
     """Return the error in a number of days, "" if it is valid."""
-    if not text or (text.isascii() and text.isdecimal() and len(text) < 9 and 1 <= int(text) <= _MAX_DAYS):
+    if not text or 1 <= (parse_number(text) or 0) <= _MAX_DAYS:
         return ""
     sentence = _("A whole number of days from 1 to %(most)s, or nothing to keep it for ever.")
     return sentence % {"most": format_number(_MAX_DAYS)}

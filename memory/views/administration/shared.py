@@ -19,6 +19,7 @@ from memory.administration import reveals
 from memory.models import Exchange, Space
 from memory.text import parse_uuid
 from memory.utils.formatting import format_number
+from memory.utils.numbers import parse_number
 from memory.views.http import PageRequest
 
 M = TypeVar("M", bound=Model)
@@ -68,7 +69,7 @@ class BulkSelection:
 def parse_bulk_selection(request: PageRequest, name: str) -> BulkSelection:
     """Return the selection of the form whose check boxes are called `name`; invalid ids are ignored."""
     parsed = [parse_uuid(text) for text in request.POST.getlist(name)[:_MAX_IDS]]
-    now, confirmed = timezone.now(), request.POST.get("confirmed", "")
+    now = timezone.now()
     try:
         asked_at = parse_datetime(request.POST.get("asked_at", ""))
     except ValueError:
@@ -77,7 +78,7 @@ def parse_bulk_selection(request: PageRequest, name: str) -> BulkSelection:
         filters=QueryDict(request.POST.get("filters", "")),
         ids=[id for id in parsed if id is not None],
         is_all=request.POST.get("all") == "yes",
-        confirmed=int(confirmed) if confirmed.isdecimal() and len(confirmed) < 10 else None,
+        confirmed=parse_number(request.POST.get("confirmed", "")),
         asked_at=asked_at if asked_at is not None and timezone.is_aware(asked_at) else now,
     )
 
