@@ -127,17 +127,17 @@ class Hub:
     def notify_users_everywhere(self, people: Sequence[uuid.UUID], change: ListChange | None = None) -> None:
         """Notify these people's pages in all processes; call it in the loop's thread."""
         self.notify_users(people, change)
-        if self.peers.exist:
+        if self.peers.has_any:
             self.peers.send(encode_thread_list_change(self.peers.name, people, change))
 
     def is_needed(self, thread_id: uuid.UUID) -> bool:
         """Return whether frames of this thread have to be rendered: a page is open here, or could be elsewhere."""
-        return self.loop is None or self.peers.exist or thread_id in self._by_thread
+        return self.loop is None or self.peers.has_any or thread_id in self._by_thread
 
     def publish(self, frame: Frame) -> None:
         """Publish a frame to all pages of its thread; call it in the loop's thread."""
         self.publish_local(frame)
-        if self.peers.exist:
+        if self.peers.has_any:
             self.peers.send(encode_frame(self.peers.name, frame))
 
     def publish_local(self, frame: Frame) -> None:
@@ -148,7 +148,8 @@ class Hub:
     def broadcast_stop(self, turn_id: uuid.UUID) -> None:
         """Stop this turn in all processes; call it in the loop's thread."""
         self._on_stop(turn_id)
-        self.peers.send(json.dumps({"from": self.peers.name, "stop": str(turn_id)}))
+        if self.peers.has_any:
+            self.peers.send(json.dumps({"from": self.peers.name, "stop": str(turn_id)}))
 
     def _close_subscribers(self) -> None:
         """Make all pages reconnect, which may have missed a frame."""

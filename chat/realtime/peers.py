@@ -25,14 +25,15 @@ _MAX_UNSENT = 10_000
 
 
 class Peers:
-    """The other web processes, as seen from this one.
+    """The connection of this web process to the others.
 
-    `on_message` receives what they send. `on_loss` is called when something that they sent may not have arrived.
+    `name` is that of this process, and `has_any` whether there are others. `on_message` receives what they send. `on_loss` is
+    called when something that they sent may not have arrived.
     """
 
     def __init__(self, on_message: Callable[[dict[str, Any]], None], on_loss: Callable[[], None]) -> None:
         self.name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self.exist = False
+        self.has_any = False
         self._on_message, self._on_loss = on_message, on_loss
         self._unsent: deque[str] = deque()
         self._wake = asyncio.Event()
@@ -54,9 +55,7 @@ class Peers:
             await self._unregister()
 
     def send(self, message: str) -> None:
-        """Send a message to all of them, in order; do nothing if there are none. Call it in the loop's thread."""
-        if not self.exist:
-            return
+        """Send a message to all of them, in order; call it in the loop's thread, and only if there are any."""
         if len(self._unsent) < _MAX_UNSENT:
             self._unsent.append(message)
             self._wake.set()
@@ -70,7 +69,7 @@ class Peers:
             if message["from"] == self.name:
                 return
             if "hello" in message:
-                self.exist = True
+                self.has_any = True
             elif "lost" in message:
                 self._on_loss()
             else:
@@ -95,7 +94,7 @@ class Peers:
                 await self._listen(ready)
             except (RedisError, OSError) as error:
                 log.warning("Redis subscription lost (%s); all pages reconnect", type(error).__name__)
-                self.exist = True
+                self.has_any = True
                 self._on_loss()
                 ready.set()
                 await asyncio.sleep(0.5)
@@ -126,7 +125,7 @@ class Peers:
             pipe.zadd(_REGISTER_KEY, {self.name: now})
             pipe.zcard(_REGISTER_KEY)
             *_, processes = await pipe.execute()
-        self.exist = processes > 1
+        self.has_any = processes > 1
 
     async def _unregister(self) -> None:
         from redis.exceptions import RedisError
