@@ -256,7 +256,7 @@ def test_a_retried_answer_has_no_old_reason(client, cato, endpoint):
         {"message": "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"},  # Mistral
     ],
 )
-def test_a_prompt_that_is_too_long_is_told_as_such_for_any_server(error):
+def test_a_prompt_that_is_too_long_is_recognised_for_any_server(error):
     reason = read_reason(json.dumps({"error": error}).encode(), ENDPOINT, [])
     failure = failures.status_error(400, "", host="models.halden", model="fake", reason=reason)
     assert str(failure) == "This is more than the model can read. Send less, or choose another model."
@@ -286,7 +286,7 @@ def test_llama_cpp_rejects_tools_and_images_with_500(message, code):
         (402, {"message": "Insufficient Balance", "code": "invalid_request_error"}),  # DeepSeek
     ],
 )
-def test_an_account_without_credit_is_told_as_such_and_trying_again_is_not_advised(status, error):
+def test_an_account_without_credit_is_recognised_and_trying_again_is_not_advised(status, error):
     reason = read_reason(json.dumps({"error": error}).encode(), ENDPOINT, [])
     failure = failures.status_error(status, "", host="models.halden", model="fake", reason=reason)
     assert str(failure) == "The account at models.halden has no credit left. An administrator can add some."

@@ -49,8 +49,8 @@ def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> R
         return _restore(source, progress)
     except (OSError, OperationalError) as error:  # a full disk, or a database server that has ended
         raise RestoreError(
-            f"The backup was not restored completely: {str(error).strip()}. Mend this, and restore it into an empty data "
-            "directory and database."
+            f"The backup was not restored completely: {str(error).strip()}. Solve this, and repeat it with an empty "
+            "data directory and database."
         ) from error
 
 

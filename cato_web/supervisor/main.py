@@ -35,7 +35,7 @@ from cato_web.supervisor.server_info import FILE_NAME, local_address, write_serv
 
 POLL_INTERVAL = 0.02  # seconds, while starting
 VALKEY_START_TIMEOUT = 10.0  # seconds
-CHECK_INTERVAL = 3.0  # seconds between looks for a cleanup marker and at the lock of the vector store
+CHECK_INTERVAL = 3.0  # seconds between checks for a cleanup marker and for a locked vector store
 CLEANUP_RETRY_DELAY = 300.0  # seconds
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Seconds in which a stop signal is the same request as the one before: make passes on what systemd sends to both.

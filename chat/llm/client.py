@@ -20,7 +20,7 @@ from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
 from chat.llm.http import close_session, new_http_client, post
 from chat.llm.reasoning import ReasoningSplitter
-from chat.llm.tool_calls import for_servers
+from chat.llm.tool_calls import portable_message
 from chat.llm.usage_counts import UsageMeter
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _request_body(messages: Sequence[Message], model: str, options: Mapping[str,
         "temperature": conf.temperature,
         **options,
         "model": model,
-        "messages": [*map(for_servers, messages)],
+        "messages": [*map(portable_message, messages)],
         "max_tokens": min(options.get("max_tokens", conf.max_tokens), conf.max_tokens),
         "stream": True,
         "stream_options": {"include_usage": True},

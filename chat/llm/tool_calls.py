@@ -46,11 +46,11 @@ class _PartialCall:
     size: int = 0
 
 
-def for_servers(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with a text, which llama-cpp-python and templates need beside calls, and calls that can be read.
+def portable_message(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the message in a form that all servers accept: with a text, and with arguments of calls that are JSON.
 
-    Ollama and vLLM reject the whole request for arguments that are no JSON, which models write by mistake; the result of
-    the call says what was wrong with them.
+    llama-cpp-python and templates need a text beside calls. Models write arguments that are not JSON by mistake, for which
+    Ollama and vLLM reject the whole request; the result of the call tells the model what was wrong.
     """
     if message.get("content", "") is None:
         message = message | {"content": ""}

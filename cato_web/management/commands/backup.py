@@ -33,7 +33,7 @@ class Command(BaseCommand):
         try:
             with ProgressBars() as bars:
                 if options["path"] == "-":
-                    # A buffer of its own is written to the end before the result is told, or forgotten after an error.
+                    # A buffer of its own is flushed before the result is reported, and discarded after an error.
                     with open(sys.stdout.fileno(), "wb", closefd=False) as out:
                         result = back_up(out, with_vectors=with_vectors, progress=bars)
                     self.stderr.write(_format_result("stdout", result))
