@@ -93,7 +93,7 @@ def run_flush_loop(
         return asyncio.run(record())
 
     monkeypatch.setattr(flush, "_MIN_INTERVAL", 0)
-    monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 0)
+    monkeypatch.setattr("chat.answers.progress._SAVE_INTERVAL", 0)
     yield run
     STREAMS.clear()
 
@@ -132,14 +132,14 @@ def test_a_finished_block_is_published_only_after_it_is_saved(run_flush_loop):
 
 def test_an_answer_that_ends_during_a_save_publishes_its_blocks_first(run_flush_loop, monkeypatch):
     """With the last frame, a page that read the saved row would get them twice."""
-    monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 60)  # only finished blocks are saved
+    monkeypatch.setattr("chat.answers.progress._SAVE_INTERVAL", 60)  # only finished blocks are saved
 
     async def scenario(store: FakeStore) -> None:
         stream = running_stream("First block")
         await store.until_published("First block")
         stream.feed(StreamChunk(".\n\nSecond block\n"))
         async with asyncio.timeout(20):
-            while not stream.is_awaiting_save:  # noqa: ASYNC110
+            while not stream.progress.is_awaiting_save:  # noqa: ASYNC110
                 await asyncio.sleep(0)
         stream.is_finished = True
         ending = asyncio.create_task(flush.finish_saving(stream))
@@ -149,7 +149,7 @@ def test_an_answer_that_ends_during_a_save_publishes_its_blocks_first(run_flush_
         async with asyncio.timeout(20):
             await ending
         assert store.is_published("First block.</p>")
-        assert "First block" not in "".join(stream.drain()[0])
+        assert "First block" not in "".join(stream.progress.drain(stream.text, stream.reasoning)[0])
 
     run_flush_loop(scenario)
 
@@ -198,7 +198,7 @@ def test_an_answer_without_an_open_page_is_only_saved_and_continues_on_a_page_th
 
 
 def test_an_answer_without_an_open_page_is_rendered_only_to_be_saved(run_flush_loop, monkeypatch):
-    monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 0.05)
+    monkeypatch.setattr("chat.answers.progress._SAVE_INTERVAL", 0.05)
     revisions = []
 
     async def scenario(store: FakeStore) -> None:
@@ -208,7 +208,7 @@ def test_an_answer_without_an_open_page_is_rendered_only_to_be_saved(run_flush_l
         for number in range(50):
             stream.feed(StreamChunk(f" {number}"))
             await asyncio.sleep(0.005)
-        revisions.append(stream.revision)
+        revisions.append(stream.progress.revision)
 
     saves = run_flush_loop(scenario).events
     assert revisions[0] - 1 <= len(saves) + 1, "the last one may not be saved yet"
@@ -224,9 +224,9 @@ def test_text_that_arrives_during_rendering_is_rendered_next(monkeypatch):
             stream.feed(StreamChunk(f"and {len(drawn)} more "))
         return []
 
-    monkeypatch.setattr(stream._renderer, "feed", feed)
+    monkeypatch.setattr(stream.progress._renderer, "feed", feed)
     while stream.has_unrendered_text:
-        stream.render_new()
+        stream.progress.render(stream.text)
     STREAMS.clear()
     assert "".join(drawn) == "One and 1 more and 2 more "
 
@@ -247,7 +247,7 @@ def test_searches_are_published_with_a_later_revision_than_a_checkpoint_before_t
     monkeypatch.setattr(memory_searches, "run_in_db_thread", save_checkpoint_first)
     monkeypatch.setattr(memory_searches, "publish_frame", publish)
     monkeypatch.setattr(hub, "is_needed", lambda thread_id: True)
-    monkeypatch.setattr(searches, "_frame", lambda has_new: Frame(uuid.uuid4(), "", revision=stream.revision))
+    monkeypatch.setattr(searches, "_frame", lambda has_new: Frame(uuid.uuid4(), "", revision=stream.progress.revision))
     asyncio.run(searches.note_limit())
     STREAMS.clear()
 

@@ -22,23 +22,23 @@ def finished_frames(
     stream: AnswerStream, completed: CompletedTurn, blocks: Sequence[str], reasoning: str
 ) -> tuple[Frame, Frame]:
     """Return the frames with the last blocks and reasoning of the answer, and with the footer and the recall of its turn."""
-    turn, prepared = completed.turn, stream.prepared
+    turn, prepared, progress = completed.turn, stream.prepared, stream.progress
     turn.memory_searches, turn.tool_uses = stream.memory_searches, stream.tool_uses
     turn.web_search = prepared.web_search.as_json() if prepared and prepared.web_search else {}
     # The turn of the job is as it was before the recall.
     turn.recall_note = prepared.note if prepared else turn.recall_note
     items = recalled_rows(prepared.recalled, prepared.titles) if prepared and stream.memory_searches else []
     successors = stream.successors = queue.find_successors(turn.thread_id, turn.author_id)
-    running, citations = successors.running, stream.citations
+    running, citations = successors.running, progress.citations
     return frames.answer_finished(
         turn,
         _known_details(stream.job, completed),
         ActiveTurn.of(running) if running else None,
-        has_blocks=stream.has_blocks,
+        has_blocks=progress.has_blocks,
         last_blocks=blocks,
         last_reasoning=reasoning,
-        summary=summary_row(turn, citations, stream.cited) if citations and citations.sources else None,
-        searches=memory_searches_row(turn, items, stream.cited),
+        summary=summary_row(turn, citations, progress.cited) if citations and citations.sources else None,
+        searches=memory_searches_row(turn, items, progress.cited),
         documents=_stored_documents(stream.job, completed),
     )
 

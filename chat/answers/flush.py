@@ -45,7 +45,7 @@ async def finish_saving(stream: AnswerStream) -> None:
     A page that reads the row meanwhile has these parts. It recognises them by the revision of their save, so they must not
     be sent with a later one.
     """
-    if stream.is_awaiting_save and _save_task is not None:
+    if stream.progress.is_awaiting_save and _save_task is not None:
         await asyncio.wait({_save_task})
 
 
@@ -81,41 +81,46 @@ async def _flush(streams: Sequence[AnswerStream], now: float) -> None:
     await _publish_progress([stream for stream in running if _is_render_due(stream, now)])
     # A save can wait for another writer of the database; open blocks are published meanwhile.
     if _save_task is None or _save_task.done():
-        due = [stream for stream in running if not stream.is_finished and stream.is_save_due(now)]
+        due = [stream for stream in running if not stream.is_finished and stream.progress.is_save_due(now)]
         for stream in due:
-            stream.collect_reasoning()
-            stream.is_awaiting_save = stream.needs_save_before_publish
+            stream.progress.take_reasoning(stream.reasoning)
+            stream.progress.is_awaiting_save = stream.progress.needs_save_before_publish
         if due:
             _save_task = asyncio.create_task(_save(due, [stream.checkpoint() for stream in due]))
 
 
 def _is_render_due(stream: AnswerStream, now: float) -> bool:
     """Return whether this answer has new text, and a page that shows it or a save that needs it."""
-    if not stream.has_unrendered_text or stream.is_awaiting_save or stream.render_lock.locked():
+    progress = stream.progress
+    if not stream.has_unrendered_text or progress.is_awaiting_save or progress.render_lock.locked():
         return False
-    return hub.is_needed(stream.job.thread_id) or stream.is_save_due(now)
+    return hub.is_needed(stream.job.thread_id) or progress.is_save_due(now)
 
 
 async def _publish_progress(streams: Sequence[AnswerStream]) -> None:
     """Render the new text of these answers in one thread, and publish what need not be saved first."""
     for stream in streams:
-        await stream.render_lock.acquire()  # without waiting: nobody holds it
+        await stream.progress.render_lock.acquire()  # without waiting: nobody holds it
     try:
         frames = await run_in_render_thread(_render_frames, streams) if streams else []
         for frame in frames:
             await publish_frame(frame)
     finally:
         for stream in streams:
-            stream.render_lock.release()
+            stream.progress.render_lock.release()
 
 
 def _render_frames(streams: Sequence[AnswerStream]) -> list[Frame]:
     frames = []
     for stream in streams:
-        stream.render_new()
-        if not stream.needs_save_before_publish and hub.is_needed(stream.job.thread_id):
-            frames.append(stream.frame())
+        stream.progress.render(stream.text)
+        if not stream.progress.needs_save_before_publish and hub.is_needed(stream.job.thread_id):
+            frames.append(_progress_frame(stream))
     return frames
+
+
+def _progress_frame(stream: AnswerStream) -> Frame:
+    return stream.progress.frame(stream.job.thread_id, stream.job.turn_id)
 
 
 async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
@@ -130,27 +135,27 @@ async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
         log.warning("running answers could not be saved: %s", type(error).__name__)
     finally:
         for stream in due:
-            stream.is_awaiting_save = False
+            stream.progress.is_awaiting_save = False
 
 
 async def _save_and_publish(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
     started_at = time.monotonic()
     stops, lost_leases = await run_in_db_thread(persistence.save_checkpoints, rows)
     for stream in due:
-        stream.saved_at = started_at
+        stream.progress.saved_at = started_at
         if stream.job.turn_id in stops:
             stream.stopped.set()
         if stream.job.turn_id in lost_leases:
             stream.has_lost_lease = True
             stream.stopped.set()
-        elif stream.is_awaiting_save:
+        elif stream.progress.is_awaiting_save:
             await _publish_saved(stream)
 
 
 async def _publish_saved(stream: AnswerStream) -> None:
     """Publish the parts that are saved now. A page that opens later reads them from the row."""
-    async with stream.render_lock:
+    async with stream.progress.render_lock:
         if hub.is_needed(stream.job.thread_id):
-            await publish_frame(await run_in_render_thread(stream.frame))
+            await publish_frame(await run_in_render_thread(_progress_frame, stream))
         else:
-            stream.discard_frame()
+            stream.progress.discard_frame()

@@ -163,16 +163,16 @@ class MemorySearches:
     async def _save(self, search: _Search | None = None, new: Sequence[Hit] = ()) -> list[Hit]:
         """Save the searches, with what one of them found, and show them; return the hits that are still findable."""
         stream = self._stream
-        stream.revision += 1
-        kept = await run_in_db_thread(self._write, search, new, stream.revision)
+        stream.progress.revision += 1
+        kept = await run_in_db_thread(self._write, search, new, stream.progress.revision)
         if kept is None:
             stream.has_lost_lease = True
             stream.stopped.set()
             return []
         stream.add_sources(self.prepared)
-        async with stream.render_lock:
+        async with stream.progress.render_lock:
             # A checkpoint can have saved the first revision before the searches: a page that read it needs the frame, too.
-            stream.revision += 1
+            stream.progress.revision += 1
             if hub.is_needed(stream.job.thread_id):
                 await publish_frame(await run_in_render_thread(self._frame, has_new=bool(kept)))
         return kept
@@ -200,7 +200,7 @@ class MemorySearches:
 
     def _frame(self, *, has_new: bool) -> Frame:
         turn, details = prepared_turn(self._stream.job, self.prepared)
-        turn.revision, turn.memory_searches = self._stream.revision, self._stream.memory_searches
+        turn.revision, turn.memory_searches = self._stream.progress.revision, self._stream.memory_searches
         return frames.memory_searched(turn, details, has_new=has_new)
 
 

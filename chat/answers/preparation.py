@@ -151,13 +151,13 @@ def _prepare(
         history_ids=history.exchange_ids,
         web_search=web_search,
         withheld=withheld,
-        space_ids=frozenset(
-            {
-                turn.thread.space_id,
-                *(hit.exchange.space_id for hit in chain.from_iterable(numbered.values())),
-                *(row.space_id for row in check.instructions),
-            }
-        ),
+        space_ids=_space_ids(turn, chain.from_iterable(numbered.values()), check.instructions),
+    )
+
+
+def _space_ids(turn: Turn, hits: Iterable[Hit], instructions: Iterable[AppliedInstruction]) -> SpaceIds:
+    return frozenset(
+        (turn.thread.space_id, *(hit.exchange.space_id for hit in hits), *(row.space_id for row in instructions))
     )
 
 
@@ -176,7 +176,7 @@ def _begin_answering(job: AnswerJob, fields: dict[str, Any]) -> bool:
     """Save what was prepared for the turn; return False if its lease is lost. Raises PolicyChangedError."""
     turn = job.turn
     leased = Turn.objects.filter(id=turn.id, attempt=job.attempt, state=Turn.State.RECALLING)
-    # What the endpoint may receive is decided by its row at this moment, which costs no statement.
+    # The row of the endpoint decides what it may receive now; to check it here takes no further statement.
     updated = leased.filter(_is_unchanged(job)).update(
         state=Turn.State.ANSWERING,
         revision=turn.revision + 1,

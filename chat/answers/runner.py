@@ -260,18 +260,19 @@ async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> Turn | None:
     # From now on the flush loop begins nothing with it; the rest is published below.
     stream.is_finished = True
     await finish_saving(stream)
-    async with stream.render_lock:
-        stream.revision += 1
+    progress = stream.progress
+    async with progress.render_lock:
+        progress.revision += 1
     if stream.logprobs:
         await run_in_db_thread(stream.logprobs.save, stream.job.turn_id)
     completed = await run_in_db_thread(
-        persistence.complete_turn, stream.job, outcome, stream.revision, recalled_ids=stream.recalled_ids
+        persistence.complete_turn, stream.job, outcome, progress.revision, recalled_ids=stream.recalled_ids
     )
     if completed is None:
         return None
     metrics.ANSWERS.labels(outcome.state).inc()
     if hub.is_needed(stream.job.thread_id):
-        blocks, reasoning = await run_in_render_thread(stream.drain)
+        blocks, reasoning = await run_in_render_thread(progress.drain, stream.text, stream.reasoning)
         for frame in await run_in_db_thread(finished_frames, stream, completed, blocks, reasoning):
             await publish_frame(frame)
     return completed.turn

@@ -146,7 +146,7 @@ class ToolUses:
                 use.state, use.decided_by, use.decided_by_id = found.state, found.decided_by, found.decided_by_id
 
     def _target(self, offered: OfferedTool) -> ConnectionTarget | str:
-        """Return where to call a tool, checked at this moment, or why that is not possible."""
+        """Return where to call a tool, which is checked again before each call, or why that is not possible."""
         server = ToolServer.objects.filter(id=offered.server_id).first()
         if server is None or not is_still_offered(self._stream.job.turn_id, offered):
             return _WITHDRAWN
@@ -159,16 +159,16 @@ class ToolUses:
         """Save the calls as they are now, and show them."""
         stream = self._stream
         async with self._lock:
-            stream.revision += 1
-            if not await run_in_db_thread(self._write, stream.revision):
+            stream.progress.revision += 1
+            if not await run_in_db_thread(self._write, stream.progress.revision):
                 stream.has_lost_lease = True
                 stream.stopped.set()
                 return
-            async with stream.render_lock:
+            async with stream.progress.render_lock:
                 # As for searches: a checkpoint can have saved the first revision before the calls.
-                stream.revision += 1
+                stream.progress.revision += 1
                 if hub.is_needed(stream.job.thread_id):
-                    await publish_frame(await run_in_render_thread(partial(self._frame, stream.revision)))
+                    await publish_frame(await run_in_render_thread(partial(self._frame, stream.progress.revision)))
 
     @transaction.atomic
     def _write(self, revision: int) -> bool:
