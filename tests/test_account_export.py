@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from cato_web.accounts.export import archive as own_data
 from cato_web.accounts.export.selection import select_own
+from cato_web.accounts.export.zip_stream import stream_zip
 from cato_web.accounts.models import AuditEntry
 from chat import prompt_library
 from chat.attachments import add_attachments, store_attachment
@@ -276,7 +277,7 @@ def test_an_export_gives_another_account_the_same(memory, alice, bob):
         memory.upsert_records([record], space=access.personal_space(alice.pk), owner_id=alice.pk)
     Turn.objects.filter(pk=asked.pk).update(completed_at=ago(hours=1))
     Thread.objects.filter(pk=talk.pk).update(head=asked)
-    file = io.BytesIO(b"".join(own_data.stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
+    file = io.BytesIO(b"".join(stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
 
     report = import_conversations(file, person_id=bob.pk)
 
@@ -326,7 +327,7 @@ def test_an_export_gives_another_account_the_same(memory, alice, bob):
 def test_an_interrupted_import_of_a_document_goes_on_with_the_versions_that_are_missing(memory, alice, bob):
     house = document(alice, "house.txt", "The house has three floors. " * 20)
     upload(alice, "house.txt", "The house has four floors. " * 20, version_of=house)
-    file = io.BytesIO(b"".join(own_data.stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
+    file = io.BytesIO(b"".join(stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
     import_conversations(file, person_id=bob.pk)
     Document.objects.get(owner=bob).versions.get(number=2).delete()
     file.seek(0)
@@ -342,7 +343,7 @@ def test_an_interrupted_import_of_a_document_goes_on_with_the_versions_that_are_
 def test_if_the_last_version_of_an_imported_document_is_cancelled_the_one_before_is_read(memory, alice, bob):
     house = document(alice, "house.txt", "The house has three floors. " * 20)
     upload(alice, "house.txt", "The house has four floors. " * 20, version_of=house)
-    file = io.BytesIO(b"".join(own_data.stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
+    file = io.BytesIO(b"".join(stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
     import_conversations(file, person_id=bob.pk)
 
     imported = Document.objects.get(owner=bob)
@@ -379,7 +380,7 @@ def test_it_is_streamed_in_chunks(memory, alice):
         upload(alice, f"noise-{number}.txt", base64.encodebytes(random.Random(number).randbytes(4_000_000)))
 
     tracemalloc.start()
-    sizes = [len(chunk) for chunk in own_data.stream_zip(own_data.archive_files(select_own(alice, timezone.now())))]
+    sizes = [len(chunk) for chunk in stream_zip(own_data.archive_files(select_own(alice, timezone.now())))]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 

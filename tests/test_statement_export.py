@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from cato_web.accounts.export.archive import archive_files, stream_zip
+from cato_web.accounts.export.archive import archive_files
 from cato_web.accounts.export.selection import select_own
+from cato_web.accounts.export.zip_stream import stream_zip
 from chat.imports.formats.conversation import FORGOTTEN, REFUSED
 from chat.imports.importer import import_conversations
 from memory.exchanges.forgetting import forget

@@ -1,17 +1,14 @@
-"""All data of a user as a zip file, written in chunks."""
+"""The files of the archive with all data of a user."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from typing import Any, TypeVar
 
 from django.core.files import File
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Sum
@@ -22,6 +19,7 @@ from django.utils.translation import gettext_noop
 
 from cato_web.accounts.export import rows as export_rows
 from cato_web.accounts.export.selection import Selection
+from cato_web.accounts.export.zip_stream import ArchiveFile
 from cato_web.accounts.models import AuditEntry, User
 from chat.export import to_json, to_markdown
 from chat.models import Thread, Turn
@@ -41,13 +39,8 @@ from memory.api import (
     no_progress,
 )
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
 _CHUNK_SIZE = 64 * 1024
 _BATCH_SIZE = 200
-# Larger files use ZIP64, which not every program can unpack.
-_ZIP64_SIZE = 1_000_000_000
 # Bytes of a turn with a long answer and its passages.
 _ESTIMATED_TURN_SIZE = 20_000
 # Bytes of a number of a vector as JSON, per byte as it is stored.
@@ -55,61 +48,33 @@ _VECTOR_FACTOR = 6
 M = TypeVar("M", bound=Model)
 
 README = gettext_noop("""\
-This is everything that this Cato keeps of one person. Times are ISO 8601 in UTC; *.jsonl is one JSON object a line.
+This is everything that this Cato stores about one person. Times are ISO 8601 in UTC; *.jsonl is one JSON object a line.
 
-account.json        the account, its choices, where it is signed in, by which accounts elsewhere, and the names of
-                    the tokens that let programs in
-threads/            each thread of this person as JSON, which Cato can import again, with all versions of messages and
-                    answers, and as Markdown with the current ones: what they said there, with the answers
-said-elsewhere.jsonl  what they said in threads of others
-attachments/        the files that went with what they said; attachments.jsonl names the turns
-exchanges.jsonl     what memory keeps: of their own space all of it, of shared spaces what this person said
-notes.jsonl         the same, of what was written down by hand
-records.jsonl       the same, of what other programs stored here under ids of their own
-statements.jsonl    knowledge that was extracted from what this person said: sentences with their sources
-documents/          the originals that are kept, with what is known of each
-opinions.jsonl      what was pinned, and what was called not relevant
-instructions.jsonl  what this person wrote about how answers should always be, for them and for shared spaces
-prompts.jsonl       which prompts this person saved, for them and for shared spaces
-superseded.jsonl    which recalled messages were called superseded, and which on another subject
+account.json        the account with its settings, login sessions and accounts at identity providers, and the names of
+                    its API tokens
+threads/            this person's threads as JSON, which Cato can import again, with all versions of messages and
+                    answers, and as Markdown with the versions that are shown
+said-elsewhere.jsonl  this person's messages in the threads of others
+attachments/        the files sent with their messages; attachments.jsonl names the turns
+exchanges.jsonl     exchanges in memory: all of their personal space, and this person's own in shared spaces
+notes.jsonl         the same for notes
+records.jsonl       the same for records, which other programs stored here under their own ids
+statements.jsonl    the knowledge extracted from this person's messages: statements with their sources
+documents/          the original files that are kept, with a description of each document
+opinions.jsonl      the sources that this person pinned or marked as not relevant
+instructions.jsonl  the standing instructions that this person wrote, for themselves and for shared spaces
+prompts.jsonl       the prompts that this person saved, for themselves and for shared spaces
+superseded.jsonl    the recalled messages that this person marked as superseded or as being on another subject
 receipts.jsonl      what this person forgot everywhere: ids and counts, without texts
-imports.jsonl       which files of conversations were taken in, and what became of each
-usage.jsonl         what answers, titles and knowledge used of models for this person, by day
-reveals.jsonl       which administrators were shown the text of this person's own space, when, and their reasons
-audit.jsonl         what the audit log says of this person's doings
-left-out.txt        only where an administrator downloaded this: which spaces are not in it, and why
+imports.jsonl       the files with conversations that were imported, with the results
+usage.jsonl         the use of models for this person's answers, titles and knowledge, by day
+reveals.jsonl       the administrators who got access to this person's personal space, when and for what reason
+audit.jsonl         this person's actions in the audit log
+left-out.txt        only if an administrator downloaded the archive: the spaces that are not in it, and why
 
-What was forgotten or deleted is not in it: turns that were forgotten are left out of the threads as well, though their
-words still stand on the pages of these.
+What was forgotten or deleted is not in the archive. Forgotten turns are also left out of the threads, although the text is
+still on the pages of these threads.
 """)
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveFile:
-    """A file of the archive: path, modification time, content in chunks, and estimated size."""
-
-    path: str
-    at: datetime
-    chunks: Iterable[bytes]
-    size: int = 0
-
-
-class _StreamBuffer(io.RawIOBase):
-    """A write-only stream from which the caller drains what was written."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self.size = 0
-
-    def write(self, data: Buffer, /) -> int:
-        self._parts.append(bytes(data))
-        self.size += len(self._parts[-1])
-        return len(self._parts[-1])
-
-    def drain(self) -> bytes:
-        data = b"".join(self._parts)
-        self._parts, self.size = [], 0
-        return data
 
 
 LEFT_OUT = gettext_noop("""\
@@ -118,23 +83,6 @@ administrator is not a member and was not given access to them. Threads, exchang
 there are left out, and what was recalled from there for answers elsewhere is only counted.
 
 """)
-
-
-def stream_zip(files: Iterable[ArchiveFile]) -> Iterator[bytes]:
-    """Yield a zip file of these files in chunks."""
-    buffer = _StreamBuffer()
-    with ZipFile(buffer, "w", ZIP_DEFLATED) as archive:
-        for entry in files:
-            # Dates in zip files start in 1980.
-            info = ZipInfo(entry.path, date_time=max(entry.at.astimezone(UTC).timetuple()[:6], (1980, 1, 1, 0, 0, 0)))
-            info.compress_type = ZIP_DEFLATED
-            info.external_attr = 0o600 << 16
-            with archive.open(info, "w", force_zip64=entry.size > _ZIP64_SIZE) as file:
-                for chunk in entry.chunks:
-                    file.write(chunk)
-                    if buffer.size >= _CHUNK_SIZE:
-                        yield buffer.drain()
-    yield buffer.drain()
 
 
 def select_for(person: User, *, by: User) -> Selection:

@@ -12,9 +12,10 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from cato_web.accounts.export.archive import archive_files, count_entries, stream_zip
+from cato_web.accounts.export.archive import archive_files, count_entries
 from cato_web.accounts.export.jobs import is_unchanged
 from cato_web.accounts.export.selection import select_own
+from cato_web.accounts.export.zip_stream import stream_zip
 from cato_web.accounts.models import EXPORTS, ExportJob
 from memory.api import Lease, LeaseLostError, jobs
 
@@ -93,7 +94,7 @@ class ExportRun:
     def _begin(self) -> None:
         """Count the attempt as a failure until it succeeds: writing the archive can kill the worker."""
         if self._row.failures >= jobs.MAX_FAILURES:
-            self._lease.fail(_("It was tried several times. See the worker log."), finished_at=timezone.now())
+            self._lease.fail(_("All attempts failed. See the worker log."), finished_at=timezone.now())
             raise LeaseLostError
         self._lease.update(failures=self._row.failures + 1, read=0, total=None)
 

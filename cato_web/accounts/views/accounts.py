@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import directory, login_sessions, model_choices, openid, services
-from cato_web.accounts.forms import PasswordForm, PreferencesForm, TokenForm
+from cato_web.accounts.forms.settings import PasswordForm, PreferencesForm, TokenForm
 from cato_web.accounts.groups import groups_of
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.second_factor.services import has_second_factor

@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import openid, services
-from cato_web.accounts.forms import PasswordResetForm, RegistrationForm, SetupForm, SignInForm
+from cato_web.accounts.forms.sign_in import PasswordResetForm, RegistrationForm, SetupForm, SignInForm
 from cato_web.accounts.models import OneTimeLink, Passkey, User
 from cato_web.accounts.second_factor import passkeys
 from cato_web.accounts.second_factor import sign_in as pending

@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
 
 from cato_web.accounts import deletion
-from cato_web.accounts.forms import DeleteAccountForm
+from cato_web.accounts.forms.settings import DeleteAccountForm
 from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.accounts.views.auth import TOO_MANY, check_code_rate
@@ -45,7 +45,7 @@ def deletion_receipt(request: HttpRequest, token: str) -> HttpResponse:
     try:
         lines, is_finished = deletion.get_receipt(token)
     except deletion.ReceiptNotFoundError:
-        return render(request, "404.html", {"error": _("There is no receipt behind this link.")}, status=404)
+        return render(request, "404.html", {"error": _("This link does not lead to a receipt.")}, status=404)
     return render(request, "people/deletion_receipt.html", {"lines": lines, "is_finished": is_finished})
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from cato_web.accounts import openid, services
-from cato_web.accounts.forms import RegistrationForm
+from cato_web.accounts.forms.sign_in import RegistrationForm
 from cato_web.accounts.identities import SignInRejectedError
 from cato_web.accounts.models import OneTimeLink, User
 from cato_web.accounts.second_factor import confirmation

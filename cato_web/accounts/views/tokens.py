@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from cato_web.accounts import tokens
-from cato_web.accounts.forms import TokenForm
+from cato_web.accounts.forms.settings import TokenForm
 from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.accounts.views.accounts import render_settings
 from memory.api import parse_uuid
