@@ -100,7 +100,7 @@ def get_operation(operation_id: uuid.UUID) -> Operation:
     """Return the operation. Raises NotFoundError."""
     operation = Operation.objects.select_related("created_by").filter(pk=operation_id).first()
     if operation is None:
-        raise NotFoundError(_("There is no such operation."))
+        raise NotFoundError(_("There is no such maintenance task."))
     return operation
 
 

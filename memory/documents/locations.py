@@ -29,21 +29,24 @@ class ChunkLocation:
     version_number: int
 
 
+# The columns of a chunk in the order of the fields of its location.
+LOCATION_COLUMNS = (
+    "version__document_id",
+    "version_id",
+    "index",
+    "start",
+    "end",
+    "separator",
+    "location",
+    "version__number",
+)
+
+
 def locations_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ChunkLocation]:
     """Return the locations of those exchanges that are chunks, by exchange id."""
     ids = list(exchange_ids)
     if not ids:
         return {}
     live_version = Chunk.objects.filter(exchange_id__in=ids, version__document__live_version=F("version"))
-    rows = live_version.values_list(
-        "exchange_id",
-        "version__document_id",
-        "version_id",
-        "index",
-        "start",
-        "end",
-        "separator",
-        "location",
-        "version__number",
-    )
+    rows = live_version.values_list("exchange_id", *LOCATION_COLUMNS)
     return {row[0]: ChunkLocation(*row[1:]) for row in rows}

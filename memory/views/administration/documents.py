@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -17,11 +18,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from memory.administration import filters, operations
 from memory.documents.queries import document_statuses
-from memory.errors import InvalidInputError
 from memory.models import Document, Operation
 from memory.spaces import access
 from memory.utils.formatting import format_number
-from memory.views.administration.shared import BulkSelection, active_reveal_rows, parse_bulk_selection, space_column
+from memory.views.administration.shared import (
+    BulkSelection,
+    active_reveal_rows,
+    parse_bulk_selection,
+    space_column,
+    start_operation,
+)
 from memory.views.document_rows import state_text
 from memory.views.http import PageRequest, admin_required
 from memory.views.paging import LongPaginator
@@ -79,16 +85,12 @@ def forget(request: PageRequest) -> HttpResponse:
     rows = selection.limit(filters.documents(selection.filters, visible_spaces=visible_spaces).actionable_rows)
     count = rows.count()
     if not count:
-        messages.error(request, _("Tick the documents that are to be deleted first."))
+        messages.error(request, _("First select the documents to delete."))
         return redirect("admin_documents")
     if not selection.is_confirmed(count):
         return render(request, "memory/confirm.html", _question(selection, count))
-    try:
-        operation = operations.create_deletion(Operation.Kind.FORGET_DOCUMENTS, rows, by=request.user.pk)
-    except InvalidInputError as error:
-        messages.error(request, str(error))
-        return redirect("admin_documents")
-    return redirect("admin_operation", operation.pk)
+    create = partial(operations.create_deletion, Operation.Kind.FORGET_DOCUMENTS, rows, by=request.user.pk)
+    return start_operation(request, create, list_page="admin_documents")
 
 
 def _rows(request: PageRequest, found: list[Document], visible_spaces: access.SpaceIds) -> list[DocumentRow]:
@@ -108,7 +110,7 @@ def _rows(request: PageRequest, found: list[Document], visible_spaces: access.Sp
                 space_name=space_column(document.space, request),
                 space_kind=document.space.kind,
                 version=state.newest.number if state else None,
-                state=state_text(state.newest) if state else _("Nothing is kept of it"),
+                state=state_text(state.newest) if state else _("Nothing of it is kept"),
                 added_at=document.created_at,
                 reveal_url=reverse("reveal", args=[document.space_id]) if hidden else "",
             )
@@ -123,8 +125,8 @@ def _question(selection: BulkSelection, count: int) -> dict[str, object]:
         "fields": selection.form_fields("document", count),
         "question": question % {"count": format_number(count)},
         "consequence": ngettext(
-            "It goes with all versions, passages and originals. Nobody can recall or find it from now on.",
-            "They go with all versions, passages and originals. Nobody can recall or find them from now on.",
+            "It is deleted with all versions, passages and originals. Nobody can recall or find it from now on.",
+            "They are deleted with all versions, passages and originals. Nobody can recall or find them from now on.",
             count,
         ),
         "act": npgettext("of a list", "Delete it", "Delete %(count)s", count) % {"count": format_number(count)},

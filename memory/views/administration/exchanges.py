@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 
 from django.contrib import messages
@@ -21,7 +22,6 @@ from django.views.decorators.http import require_GET, require_POST
 
 from memory import signals
 from memory.administration import filters, operations
-from memory.errors import InvalidInputError
 from memory.index import generations
 from memory.models import Chunk, Document, EmbeddingJob, Exchange, Job, Operation
 from memory.spaces import access
@@ -34,6 +34,7 @@ from memory.views.administration.shared import (
     parse_bulk_selection,
     size_of,
     space_column,
+    start_operation,
 )
 from memory.views.http import PageRequest, admin_required
 from memory.views.paging import LongPaginator
@@ -106,16 +107,12 @@ def forget(request: PageRequest) -> HttpResponse:
     rows = _selected(selection, visible_spaces)
     count = rows.count()
     if not count:
-        messages.error(request, _("Tick the exchanges that are to be forgotten first."))
+        messages.error(request, _("First select the exchanges to forget."))
         return redirect("admin_exchanges")
     if not selection.is_confirmed(count):
         return render(request, "memory/confirm.html", _question(selection, count))
-    try:
-        operation = operations.create_deletion(Operation.Kind.FORGET, rows, by=request.user.pk)
-    except InvalidInputError as error:
-        messages.error(request, str(error))
-        return redirect("admin_exchanges")
-    return redirect("admin_operation", operation.pk)
+    create = partial(operations.create_deletion, Operation.Kind.FORGET, rows, by=request.user.pk)
+    return start_operation(request, create, list_page="admin_exchanges")
 
 
 @admin_required
@@ -127,7 +124,7 @@ def export(request: PageRequest) -> HttpResponseBase:
     rows = _selected(selection, visible_spaces)
     count = rows.count()
     if not count:
-        messages.error(request, _("Tick the exchanges that are to be exported first."))
+        messages.error(request, _("First select the exchanges to export."))
         return redirect("admin_exchanges")
     signals.exchanges_exported.send(sender=None, by=request.user.pk, count=count)
     response = StreamingHttpResponse(_exported_lines(rows, visible_spaces), content_type="application/jsonl")

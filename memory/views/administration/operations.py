@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.contrib import messages
@@ -17,9 +18,9 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.administration import operations
-from memory.errors import InvalidInputError
 from memory.models import Job, Operation
 from memory.utils.formatting import format_number
+from memory.views.administration.shared import start_operation
 from memory.views.http import PageRequest, admin_required
 from memory.views.paging import LongPaginator
 
@@ -117,12 +118,8 @@ def _start(request: PageRequest) -> HttpResponse:
     if kind is None:
         messages.error(request, _("Choose what is to be done."))
         return redirect("admin_operations")
-    try:
-        operation = operations.create_operation(kind, by=request.user.pk, parameters=parameters)
-    except InvalidInputError as error:
-        messages.error(request, str(error))
-        return redirect("admin_operations")
-    return redirect("admin_operation", operation.pk)
+    create = partial(operations.create_operation, kind, by=request.user.pk, parameters=parameters)
+    return start_operation(request, create, list_page="admin_operations")
 
 
 def _build_row(operation: Operation) -> OperationRow:
@@ -178,10 +175,10 @@ def _receipt_lines(operation: Operation, pending: int, failed: int) -> Iterator[
     if operation.kind in _FORGETTING and operation.processed:
         end = operation.finished_at
         if end is not None:
-            yield {"label": _("Out of every search and answer"), "at": end}
-        under_way = _("%(count)s under way") % {"count": format_number(pending)}
+            yield {"label": _("Removed from search and answers"), "at": end}
+        in_progress = _("%(count)s in progress") % {"count": format_number(pending)}
         if pending or not failed:
-            yield {"label": _("Removed and verified"), "figure": under_way if pending else _("all")}
+            yield {"label": _("Removed and verified"), "figure": in_progress if pending else _("all")}
         if failed:
             yield {"label": _("Not removed: see the failed jobs"), "figure": format_number(failed)}
         if end is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -13,10 +14,10 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
 from memory.administration import operations, retention
-from memory.errors import InvalidInputError
 from memory.models import Exchange, Operation
 from memory.utils.formatting import SOURCES, format_list, format_number
 from memory.utils.numbers import parse_number
+from memory.views.administration.shared import start_operation
 from memory.views.http import PageRequest, admin_required
 
 _MAX_DAYS = 36_500
@@ -53,14 +54,10 @@ def rules(request: PageRequest) -> HttpResponse:
     if not new_rules:
         messages.success(request, _("Retention disabled."))
         return redirect("admin_retention")
-    try:
-        operation = operations.create_operation(
-            Operation.Kind.RETENTION, by=request.user.pk, parameters={"days": new_rules}
-        )
-    except InvalidInputError as error:
-        messages.error(request, str(error))
-        return redirect("admin_retention")
-    return redirect("admin_operation", operation.pk)
+    create = partial(
+        operations.create_operation, Operation.Kind.RETENTION, by=request.user.pk, parameters={"days": new_rules}
+    )
+    return start_operation(request, create, list_page="admin_retention")
 
 
 def _page(

@@ -1,14 +1,17 @@
-"""Parts of several administration lists: bulk selections, active reveals and labels."""
+"""Parts of several administration pages: bulk selections, the start of operations, active reveals and labels."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
+from django.contrib import messages
 from django.db.models import Model, QuerySet
-from django.http import QueryDict
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -16,7 +19,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from memory.administration import reveals
-from memory.models import Exchange, Space
+from memory.errors import InvalidInputError
+from memory.models import Exchange, Operation, Space
 from memory.text import parse_uuid
 from memory.utils.formatting import format_number
 from memory.utils.numbers import parse_number
@@ -81,6 +85,16 @@ def parse_bulk_selection(request: PageRequest, name: str) -> BulkSelection:
         confirmed=parse_number(request.POST.get("confirmed", "")),
         asked_at=asked_at if asked_at is not None and timezone.is_aware(asked_at) else now,
     )
+
+
+def start_operation(request: PageRequest, create: Callable[[], Operation], *, list_page: str) -> HttpResponse:
+    """Show the operation that `create` returns; on `list_page` why there is none if it raises InvalidInputError."""
+    try:
+        operation = create()
+    except InvalidInputError as error:
+        messages.error(request, str(error))
+        return redirect(list_page)
+    return redirect("admin_operation", operation.pk)
 
 
 def active_reveal_rows(request: PageRequest) -> list[RevealRow]:
