@@ -28,6 +28,7 @@ CHECKS = [
     response_schema_conformance,
     negative_data_rejection,
 ]
+ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
 
 
 @pytest.fixture(scope="session")
@@ -74,4 +75,7 @@ def test_the_schema_is_public_and_complete(cato: Cato) -> None:
             assert operation["security"], (method, path)
             assert {"401", "403", "422", "429"} <= set(operation["responses"]), (method, path)
             assert "{" not in path or "404" in operation["responses"], (method, path)
+            errors = [response["content"] for status, response in operation["responses"].items() if status >= "400"]
+            assert errors == [ERROR] * len(errors), (method, path)
+    assert described["components"]["schemas"]["Error"]["properties"]["error"]["$ref"].endswith("ErrorBody")
     assert "http" not in httpx.get(f"{cato.url}/api/docs").text

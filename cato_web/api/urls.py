@@ -91,6 +91,7 @@ def unknown_path(request: HttpRequest) -> HttpResponse:
 def _description() -> dict[str, Any]:
     document: dict[str, Any] = dict(api.get_openapi_schema(path_prefix="/api/"))
     document["servers"] = [{"url": "/"}]
+    errors.describe_errors(document)
     scopes = {op.view_func.__name__: op.auth_callbacks[0] for op in operations()}
     for methods in document["paths"].values():
         for operation in methods.values():
