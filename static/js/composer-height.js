@@ -1,9 +1,8 @@
-// Keeps what has the focus above the composer, however many lines are written in it: the browser scrolls that far.
+// The height of the composer, which grows with its lines: what has the focus, and messages, stay above it.
 (() => {
   const dock = document.getElementById("dock");
   if (!dock) return;
-  const { style } = document.documentElement;
   new ResizeObserver(() => {
-    style.scrollPaddingBlockEnd = `max(10rem, ${dock.offsetHeight}px + 1.5rem)`;
+    document.documentElement.style.setProperty("--dock", `${dock.offsetHeight}px`);
   }).observe(dock);
 })();

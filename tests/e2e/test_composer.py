@@ -18,7 +18,7 @@ def test_a_message_appears_while_it_is_sent_and_only_once_afterwards(visit, alic
     page = visit(alice)
     begin_thread(page, "First")
     held_requests: list[Route] = []
-    page.route("**/say", lambda route: held_requests.append(route))
+    page.route("**/messages", lambda route: held_requests.append(route))
     send_message(page, "A second one, on a slow line")
 
     expect(turn(page)).to_contain_text("Sending…")
@@ -34,7 +34,7 @@ def test_an_unsent_message_returns_to_the_composer_before_newer_text(visit, alic
     page = visit(alice)
     begin_thread(page, "First")
     held_requests: list[Route] = []
-    page.route("**/say", lambda route: held_requests.append(route))
+    page.route("**/messages", lambda route: held_requests.append(route))
     send_message(page, "Do not lose me")
     composer(page).fill("and this neither")
     expect(turn(page)).to_contain_text("Sending…")
@@ -42,7 +42,7 @@ def test_an_unsent_message_returns_to_the_composer_before_newer_text(visit, alic
 
     expect(composer(page)).to_have_value("Do not lose me\nand this neither")
     expect(page.get_by_role("alert").filter(has_text="Message not sent.")).to_be_visible()
-    page.unroute("**/say")
+    page.unroute("**/messages")
     page.get_by_role("button", name="Retry").click()
     expect(turn(page).locator(".turn__message-text")).to_have_text("Do not lose me\nand this neither")
     expect(page.locator("article.turn")).to_have_count(2)
@@ -60,7 +60,7 @@ def test_a_message_is_not_sent_before_the_one_before_it(visit, alice, outcome, d
     page = visit(alice)
     begin_thread(page, "First")
     held_requests: list[Route] = []
-    page.route("**/say", lambda route: held_requests.append(route))
+    page.route("**/messages", lambda route: held_requests.append(route))
     send_message(page, "On a slow line")
     expect(turn(page)).to_contain_text("Sending…")
     composer(page).fill("Second")
@@ -71,7 +71,7 @@ def test_a_message_is_not_sent_before_the_one_before_it(visit, alice, outcome, d
     expect(page.locator("#composer.htmx-request")).to_have_count(0)
     expect(page.locator(".turn__message-text")).to_have_text(messages)
     expect(composer(page)).to_have_value(draft)
-    page.unroute("**/say")
+    page.unroute("**/messages")
     composer(page).press("Enter")
     expect(page.locator(".turn__message-text")).to_have_text([*messages, draft])
 
@@ -81,7 +81,7 @@ def test_a_response_that_arrives_after_its_answer_has_ended_leaves_nothing_to_st
     begin_thread(page, "First")
     wait_for_answer(page)
     held_requests: list[Route] = []
-    page.route("**/say", lambda route: held_requests.append(route))
+    page.route("**/messages", lambda route: held_requests.append(route))
     send_message(page, "On a slow line")
     expect(turn(page)).to_contain_text("Sending…")
     response = held_requests[0].fetch()
@@ -98,7 +98,7 @@ def test_a_message_follows_the_one_before_it_unless_it_was_changed(visit, alice)
     page = visit(alice)
     begin_thread(page, "First")
     held_requests: list[Route] = []
-    page.route("**/say", lambda route: held_requests.append(route), times=1)
+    page.route("**/messages", lambda route: held_requests.append(route), times=1)
     send_message(page, "On a slow line")
     expect(turn(page)).to_contain_text("Sending…")
     composer(page).fill("Second")
@@ -113,7 +113,7 @@ def test_a_message_follows_the_one_before_it_unless_it_was_changed(visit, alice)
 def test_a_message_being_sent_survives_a_reload(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
-    page.route("**/say", lambda route: None)
+    page.route("**/messages", lambda route: None)
     send_message(page, "Sent into nothing")
     expect(turn(page)).to_contain_text("Sending…")
     page.reload()
@@ -169,6 +169,17 @@ def test_a_queued_message_is_in_the_queue_only_also_in_a_narrow_window(visit, al
     expect(page.get_by_text("Second").filter(visible=True)).to_have_class("queue__text")
     page.get_by_role("button", name="Stop the answer").click()
     expect(turn(page).locator(".turn__message-text")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_a_toast_covers_nothing_of_a_draft_with_several_lines(visit, alice, width):
+    page = visit(alice, viewport={"width": width, "height": 800}, reduced_motion="reduce")
+    begin_thread(page, "First")
+    composer(page).fill("\n".join(f"Line {number}" for number in range(8)))
+    turn(page).get_by_role("button", name="Copy the answer").click()
+    toast = page.locator(".toast").bounding_box()
+
+    assert toast["y"] + toast["height"] <= page.locator("#composer").bounding_box()["y"]
 
 
 def queued_texts(page):
