@@ -162,7 +162,7 @@ class Visitor:
 
     async def post(self, message: str, thread: str | None = None) -> str:
         """Post a message, in a new thread unless `thread` (its path) is given; return the path of its thread."""
-        path = f"{thread}/say" if thread else "/"
+        path = f"{thread}/messages" if thread else "/"
         response = await self._http.post(path, data={"message": message, "client_key": str(uuid.uuid4())})
         assert response.status_code == 302, response.text[:300]
         return response.headers["location"].partition("#")[0]

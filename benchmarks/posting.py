@@ -35,7 +35,7 @@ class Posts:
         end = time.monotonic() + _ACKNOWLEDGED_WITHIN
         while not message.is_acknowledged and time.monotonic() < end:
             message.sent += 1
-            path = f"/t/{message.wanted}/say" if message.wanted else "/"
+            path = f"/t/{message.wanted}/messages" if message.wanted else "/"
             try:
                 answer = dice.choice(clients).post(path, {"message": message.message, "client_key": message.key})
             except httpx.TransportError:
@@ -83,7 +83,7 @@ def _open_secret(cato: Cato, person: Client, posts: Posts) -> str:
     first.thread = person.send_message(first.message, key=first.key)
     posts.messages.append(first)
     wait_for(lambda: is_settled(cato), "the first answer")
-    person.post(f"/t/{first.thread}/remember?to=no")
+    person.post(f"/t/{first.thread}/memory?to=no")
     return first.thread
 
 

@@ -66,14 +66,14 @@ def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path
     return {
         "new": "/", "thread": f"/t/{thread}", "failed": f"/t/{failed}", "search": "/search?q=greenhouse key",
         "documents": "/documents", "document": document, "stats": "/stats", "threads": "/threads", "import": "/import",
-        "settings": "/settings", "password": "/settings/password", "leave": "/settings/leave", "model": "/settings/model",
+        "settings": "/settings", "password": "/settings/password", "leave": "/settings/delete-account", "model": "/settings/model",
         "people": "/admin/people", "groups": "/admin/groups", "exchanges": "/admin/exchanges", "jobs": "/admin/jobs",
         "knowledge": "/knowledge", "extraction": "/knowledge/extraction", "projects": "/projects", "mentions": "/mentions",
         "instructions": "/instructions", "prompts": "/prompts", "notes": "/notes", "usage": "/settings/usage",
         "digest": "/settings/digest", "security": "/settings/security", "tools": "/settings/tools",
         "endpoints": "/settings/endpoints", "all-usage": "/admin/usage", "limits": "/admin/usage/limits",
         "operations": "/admin/operations", "retention": "/admin/retention", "audit": "/admin/audit",
-        "nothing": "/nothing-here", "move": f"/t/{thread}/move", "remember": f"/t/{thread}/remember",
+        "nothing": "/nothing-here", "move": f"/t/{thread}/move", "remember": f"/t/{thread}/memory",
     }  # fmt: skip
 
 

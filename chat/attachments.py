@@ -78,7 +78,7 @@ def claim_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple
     """
     limit = settings.CATO.chat.max_attachments
     if len(ids) > limit:
-        sentence = _("At most %(most)s files go with one message, not %(count)s (chat.max_attachments).")
+        sentence = _("A message can have at most %(most)s files, not %(count)s (chat.max_attachments).")
         raise InvalidMessageError(sentence % {"most": limit, "count": len(ids)})
     attachments = own_attachments(ids, owner_id=owner_id)
     if len(attachments) != len(set(ids)):
@@ -229,7 +229,7 @@ def _delete(attachments: Sequence[Attachment], *, by: uuid.UUID | None) -> None:
 def _forget_documents_of(attachments: Iterable[Attachment], *, by: uuid.UUID | None) -> None:
     """Forget the documents of attachments, if `by` is a person; not those that their owners have moved elsewhere since.
 
-    Whoever deletes a message forgets their own documents of it wherever they are.
+    Somebody who deletes a message forgets their own documents of it in whichever space these are.
     """
     thread_ids = {row.document_id: row.thread_id for row in attachments if row.document_id and row.thread_id}
     if not thread_ids or by is None:

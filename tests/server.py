@@ -74,7 +74,7 @@ class Client:
 
     def send_message(self, message: str, thread: str | None = None, key: str | None = None) -> str:
         """Post a message in a thread, or in a new one; return the thread's id."""
-        path = f"/t/{thread}/say" if thread else "/"
+        path = f"/t/{thread}/messages" if thread else "/"
         answer = self.post(path, {"message": message, "client_key": key or str(uuid.uuid4())})
         assert answer.status_code == 302, (answer.status_code, answer.text[:500])
         found = re.search(r"/t/([0-9a-f-]{36})", answer.headers["location"])

@@ -76,7 +76,7 @@ def remember_message(person, in_thread, message: str) -> Turn:
 
 def delete_account(person) -> str:
     """Delete the account on its page; return the receipt's address."""
-    answer = signed_in(person).post("/settings/leave", {"email": person.email, "password": PASSWORD})
+    answer = signed_in(person).post("/settings/delete-account", {"email": person.email, "password": PASSWORD})
     assert answer.status_code == 302, answer.content.decode()
     return str(answer.headers["location"])
 
@@ -165,7 +165,7 @@ def test_the_page_counts_what_is_deleted_and_what_stays(memory, alice):
     remember_message(alice, thread(alice, space=access.team_space()), "Three")
     document(alice, "plans.txt", "The house has three floors.")
 
-    page = signed_in(alice).get("/settings/leave").content.decode()
+    page = signed_in(alice).get("/settings/delete-account").content.decode()
 
     assert "2 threads in your own space" in page
     assert "3 exchanges that are remembered" in page
@@ -183,7 +183,7 @@ def test_the_page_counts_what_is_deleted_and_what_stays(memory, alice):
     ],
 )
 def test_deletion_requires_the_email_and_the_password(alice, email, password, expected):
-    answer = signed_in(alice).post("/settings/leave", {"email": email, "password": password})
+    answer = signed_in(alice).post("/settings/delete-account", {"email": email, "password": password})
 
     assert answer.status_code == 422
     assert expected in answer.content.decode()
@@ -194,15 +194,15 @@ def test_deletion_requires_the_email_and_the_password(alice, email, password, ex
 def test_password_attempts_are_limited(alice):
     page = signed_in(alice)
     wrong = {"email": alice.email, "password": "not the right one"}
-    answers = {page.post("/settings/leave", wrong).status_code for _ in range(11)}
+    answers = {page.post("/settings/delete-account", wrong).status_code for _ in range(11)}
 
     assert answers == {422, 429}
-    assert page.post("/settings/leave", {"email": alice.email, "password": PASSWORD}).status_code == 429
+    assert page.post("/settings/delete-account", {"email": alice.email, "password": PASSWORD}).status_code == 429
 
 
 def test_the_last_administrator_cannot_leave_while_others_remain(alice, administrator):
     page = signed_in(administrator)
-    answer = page.post("/settings/leave", {"email": administrator.email, "password": PASSWORD})
+    answer = page.post("/settings/delete-account", {"email": administrator.email, "password": PASSWORD})
 
     assert answer.status_code == 409
     assert "You are the only active administrator, and 1 other person has an account." in answer.content.decode()
@@ -218,7 +218,7 @@ def test_the_last_administrator_cannot_leave_while_others_remain(alice, administ
 
 def test_the_last_administrator_cannot_leave_deactivated_accounts_behind(alice, administrator):
     User.objects.filter(pk=alice.pk).update(is_active=False)
-    answer = signed_in(administrator).get("/settings/leave")
+    answer = signed_in(administrator).get("/settings/delete-account")
     assert answer.status_code == 409
     assert "1 other person has an account." in answer.content.decode()
     with pytest.raises(account_deletion.AccountDeletionError):
@@ -257,9 +257,9 @@ def test_the_receipt_counts_what_was_deleted_and_when_the_index_confirmed_it(mem
 
     address = delete_account(alice)
     now = receipt_figures(address)
-    assert (now["Threads removed"], now["Exchanges forgotten"]) == ("0 of 1 so far", "0, under way")
-    assert "under way" in now["Vectors removed"]
-    assert "Under way" in Client().get(address).content.decode()
+    assert (now["Threads removed"], now["Exchanges forgotten"]) == ("0 of 1 so far", "0, in progress")
+    assert "in progress" in now["Vectors removed"]
+    assert "In progress" in Client().get(address).content.decode()
 
     sweep()
     then = receipt_figures(address)
@@ -290,7 +290,7 @@ def test_a_receipt_is_not_complete_while_it_reports_pending_work(memory, alice, 
 
     monkeypatch.setattr(account_deletion.memory, "space_receipt", finish_everything)
     page = Client().get(address).content.decode()
-    assert "0, under way" in page
+    assert "0, in progress" in page
     assert "Complete" not in page
 
 

@@ -317,11 +317,11 @@ def test_selected_exchanges_are_forgotten_after_confirmation_with_a_receipt(memo
     receipt = receipt_of(confirmed(page, reverse("admin_forget"), form), page)
     assert Exchange.objects.get(forgotten_at=None) == stays
     assert "Exchanges" in receipt
-    assert "3 under way" in receipt
+    assert "3 in progress" in receipt
     memory.erase_forgotten()
     (operation,) = Operation.objects.all()
     receipt = page.get(reverse("admin_operation", args=[operation.pk])).content.decode()
-    assert "under way" not in receipt
+    assert "in progress" not in receipt
     assert Exchange.objects.filter(forgotten_by=ada, forgotten_by_operation=operation).count() == 3
     assert texts_of("operation.started") == [f"forget {operation.pk}"]
     assert not texts_of("exchange.forgotten")
@@ -508,12 +508,12 @@ def test_documents_of_others_are_listed_without_names_and_deleted_with_a_receipt
     form = {"document": [str(hidden.pk)], "filters": ""}
     assert "Delete this document?" in page.post(reverse("admin_forget_documents"), form).content.decode()
     receipt = receipt_of(confirmed(page, reverse("admin_forget_documents"), form), page)
-    assert "under way" in receipt
+    assert "in progress" in receipt
     assert list(Document.objects.filter(forgotten_at=None)) == [team]
     memory.cleanup_documents()
     memory.erase_forgotten()
     (operation,) = Operation.objects.all()
-    assert "under way" not in page.get(reverse("admin_operation", args=[operation.pk])).content.decode()
+    assert "in progress" not in page.get(reverse("admin_operation", args=[operation.pk])).content.decode()
 
 
 # Failed jobs

@@ -364,7 +364,7 @@ def test_an_attached_document_is_in_the_prompt_on_the_turn_and_in_the_prompts_th
     assert bob.get(f"/attachments/{attachment}").status_code == 404
 
     endpoint.clear(KEY)
-    alice.post(f"/t/{thread_id}/say", {"message": "And again?", "client_key": str(uuid.uuid4())})
+    alice.post(f"/t/{thread_id}/messages", {"message": "And again?", "client_key": str(uuid.uuid4())})
     requests = wait_for(lambda: endpoint.requests(KEY), "the model to be asked again")
     assert "opens at 4.2 bar" in requests[-1]["messages"][-1]["content"]
 

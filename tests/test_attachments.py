@@ -144,7 +144,7 @@ def test_an_image_is_sent_and_shown(alice, bob, endpoint):
     attachment_id = add_image(alice)
     endpoint.clear(KEY)
     sent = {"message": "What is this?", "client_key": str(uuid.uuid4()), "attachment": attachment_id}
-    alice.post(f"/t/{thread_id}/say", sent)
+    alice.post(f"/t/{thread_id}/messages", sent)
 
     requests = wait_for(lambda: endpoint.requests(KEY), "the model to be asked")
     assert requests[0]["messages"][-1]["content"][1]["type"] == "image_url"

@@ -64,7 +64,7 @@ def forget_in_bulk(administrator: Client, person: Client, ids: list[str]) -> Non
 
 
 def delete_account(administrator: Client, person: Client, ids: list[str]) -> None:
-    response = person.post("/settings/leave", {"email": person.email, "password": PASSWORD})
+    response = person.post("/settings/delete-account", {"email": person.email, "password": PASSWORD})
     assert response.status_code == 302, response.text[:500]
 
 

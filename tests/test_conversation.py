@@ -187,7 +187,7 @@ def test_an_unknown_model_is_named_as_in_the_thread(alice, endpoint):
     thread = alice.send_message("Hello")
     endpoint.script(KEY, models=["fake", "gone-1"])
     command = {"message": "/model gone-1", "client_key": str(uuid.uuid4())}
-    wait_for(lambda: alice.post(f"/t/{thread}/say", command, htmx=True).is_success, "the new list of models")
+    wait_for(lambda: alice.post(f"/t/{thread}/messages", command, htmx=True).is_success, "the new list of models")
     endpoint.script(KEY, mode="error-404")
     alice.send_message("Are you there?", thread)
 
@@ -213,7 +213,7 @@ def test_a_partial_answer_is_remembered_and_resuming_updates_the_same_exchange(a
 def test_a_thread_that_is_not_remembered_leaves_nothing_in_memory(alice, cato, endpoint):
     thread = alice.send_message("Something harmless")
     wait_for(lambda: wait_until_remembered(alice, thread), "the first to be remembered")
-    alice.post(f"/t/{thread}/remember", {"wait_until_remembered": "no"})
+    alice.post(f"/t/{thread}/memory", {"wait_until_remembered": "no"})
     alice.send_message("My PIN is 8253", thread)
     wait_for(lambda: alice.thread_page(thread).count("All right.") == 2, "the answer")
 
@@ -252,7 +252,7 @@ def test_forgetting_shows_on_the_turn_and_where_it_was_recalled(alice, endpoint)
 def test_invalid_messages_and_commands_are_explained_and_store_nothing(alice, cato, message, status, expected):
     thread = alice.send_message("Hello")
     before = cato.sql("SELECT count(*) FROM chat_turn")
-    answer = alice.post(f"/t/{thread}/say", {"message": message, "client_key": str(uuid.uuid4())}, htmx=True)
+    answer = alice.post(f"/t/{thread}/messages", {"message": message, "client_key": str(uuid.uuid4())}, htmx=True)
 
     assert answer.status_code == status
     assert expected in answer.text.replace("&quot;", '"')

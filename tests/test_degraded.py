@@ -37,7 +37,9 @@ def test_without_the_vector_store_the_chat_continues_and_indexes_later(cato_with
     found = ada.search_page("key")
     assert "behind the clock" in found
     assert "found by keywords only" in found
-    response = ada.post(f"/t/{second}/say", {"message": '/vquery "key"', "client_key": str(uuid.uuid4())}, htmx=True)
+    response = ada.post(
+        f"/t/{second}/messages", {"message": '/vquery "key"', "client_key": str(uuid.uuid4())}, htmx=True
+    )
     assert "found by keywords only" in response.text
 
     chroma = start_chroma(home, "late-chroma", home / "late", port)
@@ -72,7 +74,7 @@ def test_with_memory_disabled_nothing_is_stored_and_pages_and_commands_report_it
         thread = ada.send_message("Nothing of this is kept")
         page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and p, "the answer")
         response = ada.post(
-            f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True
+            f"/t/{thread}/messages", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True
         )
         assert "Memory is disabled." in page
         new = ada.get("/").text

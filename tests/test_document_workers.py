@@ -202,7 +202,7 @@ def test_a_file_that_ends_its_worker_each_time_is_given_up(memory, person, monke
 
     assert memory.read_documents() == 0
     version.refresh_from_db()
-    assert (version.stage, version.error) == ("failed", "It was tried several times. See the worker log.")
+    assert (version.stage, version.error) == ("failed", "All attempts failed. See the worker log.")
 
 
 def test_attempts_before_a_success_do_not_count_later(memory, person, monkeypatch):

@@ -109,12 +109,12 @@ def test_a_new_turn_is_rendered_once_for_its_author_and_the_other_pages(client, 
     client.force_login(ada)
     form = {"message": "Where is the key?", "client_key": str(uuid.uuid4())}
 
-    first = client.post(f"/t/{in_thread.id}/say", form, headers={"HX-Request": "true"})
+    first = client.post(f"/t/{in_thread.id}/messages", form, headers={"HX-Request": "true"})
 
     posted = in_thread.turns.get(message="Where is the key?")
     assert rendered == [posted.id]
     assert [frame.html in first.content.decode() for frame in published] == [True]
 
-    again = client.post(f"/t/{in_thread.id}/say", form, headers={"HX-Request": "true"})
+    again = client.post(f"/t/{in_thread.id}/messages", form, headers={"HX-Request": "true"})
     assert f"turn-{posted.id}" in again.content.decode()
     assert len(published) == 1, "the others have it"

@@ -206,7 +206,7 @@ def test_a_file_that_is_no_export_fails_with_a_reason_and_is_deleted(page, folde
     row = submit(page, b"nothing of the kind")
     run_imports()
     text = status_of(page, row)
-    assert "What can be read: exports of ChatGPT" in text
+    assert "Supported: exports of ChatGPT" in text
     assert "Retry" not in text
     assert files(folder) == []
 

@@ -731,7 +731,7 @@ def test_a_forgotten_turn_stays_forgotten(memory, person):
 
     report = import_json(person, [claude_conversation("The PIN is 8253", "Noted", "Two", "2")])
 
-    assert report.skipped == [("About simple", "Forgotten earlier and left so: 1 of 2 turns.")]
+    assert report.skipped == [("About simple", "Forgotten earlier and not imported again: 1 of 2 turns.")]
     assert not Turn.objects.filter(message__contains="8253").exists()
     assert not Exchange.objects.filter(user_message__contains="8253").exists()
 
@@ -869,9 +869,9 @@ def test_a_file_without_conversations_is_reported(person, data):
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ("[{}]".encode("utf-16"), "This is no JSON in UTF-8."),
-        (b'[{"title": "Diary", "pages": []}]', "It is no conversation of"),
-        (b'[{"mapping": }]', "It is damaged: this is no JSON."),
+        ("[{}]".encode("utf-16"), "This is not JSON in UTF-8."),
+        (b'[{"title": "Diary", "pages": []}]', "It is not a conversation from"),
+        (b'[{"mapping": }]', "It is damaged: it is not valid JSON."),
     ],
 )
 def test_a_file_of_which_nothing_can_be_read_is_an_error_that_says_what_to_choose(person, data, why):
@@ -904,8 +904,8 @@ def test_readable_parts_of_a_damaged_file_are_imported(person):
 
     assert report.imported == 2
     assert [reason for _, reason in report.skipped] == [
-        "It is damaged: this is no JSON.",
-        "It is no conversation of ChatGPT, Claude, Open WebUI, LibreChat, Slack, Mattermost or Cato.",
+        "It is damaged: it is not valid JSON.",
+        "It is not a conversation from ChatGPT, Claude, Open WebUI, LibreChat, Slack, Mattermost or Cato.",
         "It is nested too deeply to be read.",
         "The file breaks off in the middle; what came before that was read.",
     ]

@@ -206,11 +206,11 @@ def test_the_set_up_page_and_its_errors_are_german(tmp_path, endpoint):
         ("/t/{thread}/rename", "Dieses Gespräch umbenennen"),
         ("/t/{thread}/move", "Gespräch verschieben"),
         ("/t/{thread}/delete", "„Die Leiter steht im Schuppen hinter dem Haus.“ löschen?"),
-        ("/t/{thread}/remember", "Dieses Gespräch nicht mehr im Gedächtnis speichern?"),
-        ("/t/{thread}/scope", "Abruf in diesem Gespräch beschränken"),
+        ("/t/{thread}/memory", "Dieses Gespräch nicht mehr im Gedächtnis speichern?"),
+        ("/t/{thread}/recall-filter", "Abruf in diesem Gespräch beschränken"),
         ("/t/{thread}/model", "Chatmodell dieses Gesprächs"),
         ("/model", "Auf diesem Server; keine Daten verlassen ihn"),
-        ("/t/{thread}/take-out?n=1", "Den letzten Wechsel löschen?"),
+        ("/t/{thread}/delete-turns?n=1", "Den letzten Wechsel löschen?"),
         ("/threads", "Archivierte Gespräche"),
         ("/threads?q=unauffindbar", "Kein Gesprächstitel passt zu „unauffindbar“."),
         ("/search", "Nach Bedeutung oder Wort finden"),
@@ -224,7 +224,7 @@ def test_the_set_up_page_and_its_errors_are_german(tmp_path, endpoint):
         ("/settings/password", "Passwort ändern"),
         ("/instructions", "Noch keine Anweisungen"),
         ("/prompts", "Noch keine Prompts"),
-        ("/settings/leave", "Was geht"),
+        ("/settings/delete-account", "Was geht"),
         ("/settings/model", "Chatmodell"),
         ("/admin/people", "Jemanden einladen"),
         ("/admin/groups", "Gruppe anlegen"),
@@ -277,20 +277,20 @@ def test_machine_readable_numbers_are_not_localised():
     ],
 )
 def test_errors_of_commands_are_german(ada, thread, command, visible):
-    answer = ada.post(f"/t/{thread}/say", {"message": command, "client_key": str(uuid.uuid4())}, htmx=True)
+    answer = ada.post(f"/t/{thread}/messages", {"message": command, "client_key": str(uuid.uuid4())}, htmx=True)
     assert answer.status_code == 422
     assert visible in " ".join(texts(answer.text))
 
 
 def test_cards_and_help_of_commands_are_german(ada, thread):
     for command, visible in (("/help", "Zeigen, was gemerkt ist"), ("/vstats", "Austausche, die du lesen darfst")):
-        answer = ada.post(f"/t/{thread}/say", {"message": command, "client_key": str(uuid.uuid4())}, htmx=True)
+        answer = ada.post(f"/t/{thread}/messages", {"message": command, "client_key": str(uuid.uuid4())}, htmx=True)
         assert visible in texts(answer.text)
         assert english_texts(answer.text) == []
 
 
 def test_the_length_of_a_too_long_message_has_thousands_separators(ada, thread):
-    answer = ada.post(f"/t/{thread}/say", {"message": "a" * 100_204, "client_key": str(uuid.uuid4())}, htmx=True)
+    answer = ada.post(f"/t/{thread}/messages", {"message": "a" * 100_204, "client_key": str(uuid.uuid4())}, htmx=True)
     assert "Nachricht zu lang: 100.204 von höchstens 100.000 Zeichen." in " ".join(texts(answer.text))
 
 

@@ -87,7 +87,7 @@ def test_one_administrator_cannot_leave_while_the_other_is_demoted(small_cato, a
     for _ in range(ROUNDS):
         with two_administrators(small_cato, ada) as (one, other):
             typed = {"email": other.email, "password": PASSWORD}
-            leave = partial(other.post, "/settings/leave", typed)
+            leave = partial(other.post, "/settings/delete-account", typed)
             run_concurrently(change(small_cato, other, one, "role", role="member"), leave)
 
 

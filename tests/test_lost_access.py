@@ -119,7 +119,7 @@ def test_an_answer_ends_when_its_token_is_revoked(
 def revoke_token(cato: Cato, administrator: Client, person: Client) -> None:
     query = "SELECT id FROM people_apitoken WHERE person_id = ?"
     ((token,),) = cato.sql(query, uuid.UUID(person_id(cato, person)).hex)
-    person.post("/settings/tokens/withdraw", {"token": str(uuid.UUID(str(token)))})
+    person.post("/settings/tokens/revoke", {"token": str(uuid.UUID(str(token)))})
 
 
 def deactivate(cato: Cato, administrator: Client, person: Client) -> None:

@@ -172,7 +172,7 @@ def test_a_model_that_never_answers_fails_with_the_reason(alice, endpoint):
 def test_a_model_without_tools_is_asked_again_without_them_once(alice, endpoint):
     thread = remember(alice, "Hello.")
     # Not the model of the other tests: whether a model accepts tools is remembered.
-    alice.post(f"/t/{thread}/say", {"message": "/model fake-large", "client_key": str(uuid.uuid4())})
+    alice.post(f"/t/{thread}/messages", {"message": "/model fake-large", "client_key": str(uuid.uuid4())})
     endpoint.clear(KEY)
     endpoint.script(KEY, mode="toolless", answer="Yes.")
     for count, question in enumerate(("Is it so?", "And this?"), start=2):

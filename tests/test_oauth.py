@@ -262,7 +262,7 @@ def test_the_consent_page_says_who_wants_what(browser, client_id):
     ("uri", "host", "receiver"),
     [
         ("https://claude.ai/api/mcp/auth_callback", "claude.ai", "This site receives the access."),
-        ("http://localhost/cb", "localhost", "A program on this computer receives the access."),
+        ("http://localhost/cb", "localhost", "An app on this computer receives the access."),
         ("cursor://anysphere.cursor/cb", "cursor:", "The app on this device"),
     ],
 )
@@ -551,7 +551,7 @@ def test_a_person_sees_and_revokes_connected_apps_in_the_settings(browser, clien
     assert "Unfinished" not in page
     (id,) = re.findall(r'name="token" value="([0-9a-f-]{36})"', page)
 
-    browser.post("/settings/tokens/withdraw", {"token": id})
+    browser.post("/settings/tokens/revoke", {"token": id})
     assert principal(issued["access_token"]) is None
     assert refresh(client_id, issued["refresh_token"]).status_code == 400
 

@@ -320,11 +320,11 @@ def test_a_token_without_a_valid_signature_is_refused(alice, fake):
 def test_a_state_works_once_in_its_browser_for_ten_minutes(alice, fake, monkeypatch):
     browser = Client()
     back = fake.approve(start_login(browser))
-    assert "begun elsewhere or too long ago" in refusal_of(Client().get(back))
-    assert "begun elsewhere" in refusal_of(browser.get(f"{BACK}?code=c"))
+    assert "has expired, was used already" in refusal_of(Client().get(back))
+    assert "started in another browser" in refusal_of(browser.get(f"{BACK}?code=c"))
     assert browser.get(back).status_code == 302
     browser.post("/sign-out")
-    assert "begun elsewhere" in refusal_of(browser.get(back))
+    assert "started in another browser" in refusal_of(browser.get(back))
 
     back, now = fake.approve(start_login(browser)), time.time()
     monkeypatch.setattr(openid.time, "time", lambda: now + openid.STATE_MAX_AGE + 1)
@@ -335,7 +335,7 @@ def test_refusing_at_the_provider_returns_to_the_sign_in_page(alice, fake):
     browser = Client()
     fake.approve(start_login(browser))
     answer = browser.get(BACK, {"error": "access_denied", "error_description": "<b>", "state": fake.asked["state"]})
-    assert refusal_of(answer) == "Halden did not let you in. Try again, or use your password."
+    assert refusal_of(answer) == "Halden refused the sign-in. Try again, or use your password."
 
 
 def test_missing_claims_are_fetched_and_must_have_the_same_subject(alice, fake):
@@ -545,16 +545,16 @@ def test_the_settings_mention_it_and_an_administrators_link_sets_a_password(nora
 
 def test_they_delete_their_account_by_typing_their_email(nora):
     page = signed_in(nora)
-    assert "Your password" not in page.get("/settings/leave").content.decode()
-    assert page.post("/settings/leave", {"email": "other@halden.example"}).status_code == 422
-    assert page.post("/settings/leave", {"email": nora.email}).status_code == 302
+    assert "Your password" not in page.get("/settings/delete-account").content.decode()
+    assert page.post("/settings/delete-account", {"email": "other@halden.example"}).status_code == 422
+    assert page.post("/settings/delete-account", {"email": nora.email}).status_code == 302
     nora.refresh_from_db()
     assert nora.left_at is not None
 
 
 def test_a_person_with_a_password_still_types_it(alice, fake):
     complete_login(browser := Client(), fake)
-    assert browser.post("/settings/leave", {"email": alice.email}).status_code == 422
+    assert browser.post("/settings/delete-account", {"email": alice.email}).status_code == 422
 
 
 def test_the_export_contains_the_linked_identity(nora):

@@ -296,7 +296,7 @@ def test_the_sent_name_of_a_prompt_fills_the_composer(person, message):
     save(personal(person), text="Write\nthe <report>.", by=person)
     talk = thread(person)
 
-    for path in ("/", f"/t/{talk.id}/say"):
+    for path in ("/", f"/t/{talk.id}/messages"):
         answer = send(person, message, path)
         assert answer.status_code == 200
         assert box(answer.content.decode()) == "Write\nthe &lt;report&gt;."

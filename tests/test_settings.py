@@ -194,7 +194,7 @@ def test_one_login_session_can_be_ended(alice):
     phone, desk = signed_in(alice, CHROME), signed_in(alice)
     on_the_phone = LoginSession.objects.get(browser="Chrome on Android")
 
-    desk.post("/settings/sign-ins", {"login_session": str(on_the_phone.id)})
+    desk.post("/settings/sessions", {"login_session": str(on_the_phone.id)})
 
     assert phone.get("/settings").status_code == 302
     assert desk.get("/settings").status_code == 200
@@ -206,7 +206,7 @@ def test_a_login_session_of_another_person_cannot_be_ended(alice):
     of_alice = LoginSession.objects.get(person=alice)
 
     for which in (str(of_alice.id), "no id"):
-        answer = signed_in(PersonFactory()).post("/settings/sign-ins", {"login_session": which}, follow=True)
+        answer = signed_in(PersonFactory()).post("/settings/sessions", {"login_session": which}, follow=True)
         assert "Already signed out." in answer.content.decode()
     assert desk_page.get("/settings").status_code == 200
 
@@ -219,7 +219,7 @@ def test_ending_all_other_sessions_rotates_the_key_of_this_one(alice):
     seat = access.SocketIdentity(alice.pk, key, alice.epoch, thread(alice).id)
     assert access.is_socket_authorized(seat)
 
-    desk.post("/settings/sign-ins", {"login_session": "others"})
+    desk.post("/settings/sessions", {"login_session": "others"})
 
     assert desk.get("/settings").status_code == 200
     assert desk.session.session_key != key
@@ -284,7 +284,7 @@ def test_ending_other_sessions_closes_their_pages_within_seconds(alice_at_home, 
     with open_socket(elsewhere, talk) as open_page:
         open_page.hello()
         open_page.until("Listening")
-        alice_at_home.post("/settings/sign-ins", {"login_session": "others"})
+        alice_at_home.post("/settings/sessions", {"login_session": "others"})
         assert open_page.close_code(15) in (1013, 4404)
     with open_socket(elsewhere, talk) as second_page:
         assert second_page.close_code() == 4401

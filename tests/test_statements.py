@@ -144,7 +144,7 @@ async def later_message(in_thread: Thread, cookies: str, *others: tuple[str, Thr
             await page.open(revisions)
         await asyncio.sleep(0.5)
         with counted_statements() as counted:
-            await post(f"/t/{in_thread.id}/say", cookies, "The spare key does not hang behind the clock.")
+            await post(f"/t/{in_thread.id}/messages", cookies, "The spare key does not hang behind the clock.")
             await own.until("1 recalled")
             await own.until("Remembering")
             await settle()

@@ -19,7 +19,7 @@ def test_few_answers_of_a_team_show_something_that_they_do_not_cite(cato, admini
         endpoint.script("cato", answer=message.answer, cites=message.key)
         author = alice if message.author == ALICE else bob
         sent = {"message": message.text, "client_key": str(uuid.uuid4()), "space": group}
-        response = author.post(f"/t/{threads[message.thread]}/say" if message.thread in threads else "/", sent)
+        response = author.post(f"/t/{threads[message.thread]}/messages" if message.thread in threads else "/", sent)
         thread = threads.setdefault(message.thread, re.search(r"/t/([^/#]+)", response.headers["location"])[1])
         wait_for(lambda: _is_remembered(cato, thread), "the exchange to be indexed")  # noqa: B023
         turn = author.thread_page(thread).rsplit(' data-turn="', 1)[-1].split("</article>")[0]

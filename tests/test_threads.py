@@ -108,7 +108,7 @@ def test_a_page_on_which_too_much_has_changed_is_loaded_again(alice):
 def test_an_oversized_form_is_reported_at_the_composer(alice, page):
     own_thread = thread(alice)
     data = {"message": "x" * 3_000_000, "client_key": str(uuid.uuid4())}
-    answer = page.post(f"/t/{own_thread.id}/say", data, headers={"HX-Request": "true"})
+    answer = page.post(f"/t/{own_thread.id}/messages", data, headers={"HX-Request": "true"})
 
     assert answer.status_code == 400
     assert "Shorten it" in answer.content.decode()

@@ -97,7 +97,7 @@ def test_a_revoked_token_is_refused_and_the_log_records_both(alice):
     token = created_token(browser.post("/settings/tokens", token_form()).content.decode())
     assert with_token(token).get("/api/me").status_code == 200
 
-    browser.post("/settings/tokens/withdraw", {"token": str(ApiToken.objects.get().pk)})
+    browser.post("/settings/tokens/revoke", {"token": str(ApiToken.objects.get().pk)})
 
     assert with_token(token).get("/api/me").status_code == 401
     assert list(AuditEntry.objects.order_by("id").values_list("action", flat=True)) == [
@@ -110,9 +110,9 @@ def test_a_token_of_another_person_cannot_be_revoked(alice):
     one = api_client(alice)
     bob = signed_in(PersonFactory(name="Bob Team"))
 
-    foreign = bob.post("/settings/tokens/withdraw", {"token": str(ApiToken.objects.get().pk)}, follow=True)
-    missing = bob.post("/settings/tokens/withdraw", {"token": str(uuid.uuid4())}, follow=True)
-    nonsense = bob.post("/settings/tokens/withdraw", {"token": "x"}, follow=True)
+    foreign = bob.post("/settings/tokens/revoke", {"token": str(ApiToken.objects.get().pk)}, follow=True)
+    missing = bob.post("/settings/tokens/revoke", {"token": str(uuid.uuid4())}, follow=True)
+    nonsense = bob.post("/settings/tokens/revoke", {"token": "x"}, follow=True)
 
     for answer in (foreign, missing, nonsense):
         assert "This token was already revoked." in answer.content.decode()

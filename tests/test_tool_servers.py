@@ -190,7 +190,7 @@ def test_a_regenerated_answer_asks_again(cato, administrator, weather, endpoint,
     assert turn
 
     endpoint.script(KEY, answer=["", "Done again."], calls=[[event()]])
-    assert alice.post(f"/t/{thread}/turns/{turn[1]}/again").status_code == 302
+    assert alice.post(f"/t/{thread}/turns/{turn[1]}/regenerate").status_code == 302
     alice.post(question(alice, thread), {"decision": "decline"})
     finished(alice, thread, "Done again.")
     assert count(calls, "create_event") == before + 1

@@ -204,7 +204,7 @@ def test_the_browser_refuses_and_keeps_the_text(over_limit):
     form = {"message": MESSAGE, "client_key": str(uuid.uuid4())}
     in_thread = thread(over_limit)
 
-    for path in ("/", f"/t/{in_thread.id}/say"):
+    for path in ("/", f"/t/{in_thread.id}/messages"):
         swapped = client.post(path, form, headers={"HX-Request": "true"})
         assert swapped.status_code == 422
         assert "Your monthly limit is reached" in swapped.content.decode()
@@ -328,7 +328,7 @@ def test_the_notice_is_renewed_with_each_message(memory, person):
     limit("everyone", soft=0)
     form = {"message": MESSAGE, "client_key": str(uuid.uuid4())}
 
-    response = signed_in(person).post(f"/t/{in_thread.id}/say", form, headers={"HX-Request": "true"})
+    response = signed_in(person).post(f"/t/{in_thread.id}/messages", form, headers={"HX-Request": "true"})
     assert 'id="usage-notice"' in response.content.decode()
 
 

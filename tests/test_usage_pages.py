@@ -121,7 +121,7 @@ def test_the_limits_of_a_deleted_group_and_a_revoked_token_are_removed(memory, p
     limit("space", crew.pk, hard=1)
     limit("token", token.pk, hard=1)
     signed_in(administrator).post(f"/admin/groups/{crew.pk}", {"dissolve": "yes"})
-    signed_in(person).post("/settings/tokens/withdraw", {"token": str(token.pk)})
+    signed_in(person).post("/settings/tokens/revoke", {"token": str(token.pk)})
 
     assert "Crew" not in page(signed_in(administrator), "/admin/usage/limits")
     assert "–" not in page(signed_in(administrator), "/admin/usage/limits").partition("<tbody>")[2]

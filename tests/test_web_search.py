@@ -331,7 +331,7 @@ def test_regenerating_searches_again_and_keeps_the_other_version(web_cato, alice
     thread = begin(alice)
     page = finished(alice, thread)
     site.html("/buoys", "The buoys were replaced.")
-    (url,) = set(re.findall(r"/t/[\w-]+/turns/[\w-]+/again", page))
+    (url,) = set(re.findall(r"/t/[\w-]+/turns/[\w-]+/regenerate", page))
     alice.post(url)
     page = wait_for(
         lambda: page if "were replaced" in (page := alice.thread_page(thread)) else "", "the second version"

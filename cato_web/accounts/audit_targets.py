@@ -74,7 +74,7 @@ def _missing_text(action: str) -> str:
         "space": _("a deleted space"),
         "token": _("a revoked API token"),
         "session": _("an ended sign-in"),
-        "operation": _("a deleted operation"),
+        "operation": _("a deleted maintenance task"),
     }
     return texts.get(action.split(".")[0], _("something that no longer exists"))
 

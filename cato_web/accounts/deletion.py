@@ -145,8 +145,8 @@ def get_receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     threads = Thread.objects.filter(space=own).count()
     purged_by = deletion.created_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
     is_empty = deletion.emptied_at is not None
-    forgotten = "%(count)s" if is_empty else _("%(count)s, under way")
-    under_way = _("%(count)s under way") % {"count": format_number(originals)}
+    forgotten = "%(count)s" if is_empty else _("%(count)s, in progress")
+    in_progress = _("%(count)s in progress") % {"count": format_number(originals)}
     purge_text = _("by %(moment)s") % {"moment": format_datetime(purged_by)}
     lines = [
         {"label": _("Closed, name and e-mail removed"), "figure": format_datetime(deletion.created_at)},
@@ -154,7 +154,7 @@ def get_receipt(token: str) -> tuple[list[dict[str, str]], bool]:
         {"label": _("Threads removed"), "figure": _progress_text(deletion.threads, threads)},
         {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": format_number(receipt.exchanges)}},
         {"label": _("Documents deleted"), "figure": format_number(deletion.documents)},
-        {"label": _("Original files removed"), "figure": under_way if originals else _("all")},
+        {"label": _("Original files removed"), "figure": in_progress if originals else _("all")},
         {"label": _("Keyword entries removed"), "figure": format_number(receipt.words)},
         {"label": _("Recall log entries cleared"), "figure": format_number(receipt.recalls)},
         {"label": _("Cached embeddings removed"), "figure": format_number(receipt.cached)},
@@ -211,10 +211,10 @@ def _anonymise(person: User) -> None:
 
 def _vectors_text(removed: int, under_way: int, is_empty: bool) -> str:
     if under_way:
-        sentence = _("%(count)s, those of %(others)s exchanges under way")
+        sentence = _("%(count)s, those of %(others)s exchanges in progress")
         return sentence % {"count": format_number(removed), "others": format_number(under_way)}
     if not is_empty:
-        return _("%(count)s, under way") % {"count": format_number(removed)}
+        return _("%(count)s, in progress") % {"count": format_number(removed)}
     return _("%(count)s, confirmed by the index") % {"count": format_number(removed)}
 
 

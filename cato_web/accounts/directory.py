@@ -46,7 +46,7 @@ def is_linked(person: User) -> bool:
 
 
 def authenticate(login: str, password: str) -> User | None:
-    """Return the account of whoever has this name or e-mail, and this password, in the directory; None if nobody has.
+    """Return the account of the person with this name or e-mail and password in the directory; None if nobody has them.
 
     Raises SignInRejectedError if they may not sign in here, and DirectoryUnavailableError.
     """

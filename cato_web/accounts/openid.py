@@ -113,11 +113,15 @@ def complete(request: HttpRequest) -> SignInResult:
     state_data = integration.get_state_data(request.session, state)
     if state_data is None or time.time() - state_data["started_at"] > STATE_MAX_AGE:
         integration.clear_state_data(request.session, state)
-        raise SignInRejectedError(_("This sign-in was begun elsewhere or too long ago, or is used up. Begin again."))
+        raise SignInRejectedError(
+            _("This sign-in has expired, was used already, or was started in another browser. Start again.")
+        )
     if "error" in request.GET:
         integration.clear_state_data(request.session, state)
         log.warning("identity provider rejected a sign-in: %.80r", request.GET["error"])
-        raise SignInRejectedError(_("%(name)s did not let you in. Try again, or use your password.") % {"name": name()})
+        raise SignInRejectedError(
+            _("%(name)s refused the sign-in. Try again, or use your password.") % {"name": name()}
+        )
     identity, confirms = _exchange_code(request), state_data["confirms"]
     if confirms:
         return SignInResult(_confirm(identity, confirms), state_data["target"], "", confirms)

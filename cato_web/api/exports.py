@@ -1,4 +1,4 @@
-"""Operations: the archive of one's own data."""
+"""Operations: the archive of the user's own data."""
 
 from __future__ import annotations
 

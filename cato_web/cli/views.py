@@ -1,7 +1,7 @@
 """The endpoint at which a running Cato takes requests of the command line on this machine.
 
-A request is signed with the secret key. Whoever can read that key can also sign anybody in and usually read the database,
-so the command line gets no right here that it would not have on its own.
+A request is signed with the secret key. Anybody who can read that key can also sign anybody in and usually read the
+database, so the command line gets no right here that it would not have on its own.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ async def _authenticate(scope: dict[str, Any]) -> Principal:
     if b"origin" in headers and not is_same_origin(scope):
         raise HttpError(403, _("Cross-origin requests are not allowed."))
     if b"authorization" not in headers:
-        message = _("This needs a token: make one in Cato's settings and give it to your program.")
+        message = _("This needs a token: create one in Cato's settings and give it to your app.")
         raise HttpError(401, message, _challenge(scope["scheme"], headers))
     try:
         principal = await run_in_db_thread(authenticate_header, headers[b"authorization"], accepts_connected_apps=True)

@@ -86,7 +86,7 @@ def ask(caller: Caller, asked: arguments.Ask) -> results.AnswerResult:
 
 
 async def wait_for_answer(caller: Caller, begun: results.AnswerResult, run: Callable[..., Any]) -> results.AnswerResult:
-    """Return the answer that `ask` started once it has ended, or as far as it is after 45 seconds.
+    """Return the answer that `ask` started once it has ended, or its beginning after 45 seconds.
 
     `run` runs a function in a thread. Raises NotFoundError if the person loses access meanwhile.
     """

@@ -183,7 +183,7 @@ def _render_consent(request: AuthenticatedRequest, grant: Any, error: str = "") 
 
 def _receiver(redirect_uri: str) -> str:
     if is_local(redirect_uri):
-        return _("A program on this computer receives the access.")
+        return _("An app on this computer receives the access.")
     if redirect_uri.startswith("https:"):
         return _("This site receives the access.")
     return _("The app on this device that opens such addresses receives the access.")

@@ -216,8 +216,8 @@ def _queue_lines(counts: MemoryCounts) -> list[Line]:
     return [
         Line(_("Exchanges to be embedded"), format_number(counts.pending)),
         Line(_("Exchanges being erased"), format_number(counts.to_erase)),
-        Line(_("Documents under way"), format_number(documents)),
-        Line(_("Operations under way"), format_number(operations)),
+        Line(_("Documents in progress"), format_number(documents)),
+        Line(_("Maintenance tasks in progress"), format_number(operations)),
         Line(_("Failed permanently"), format_number(counts.failed)),
     ]
 

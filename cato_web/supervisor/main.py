@@ -73,7 +73,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--config", type=Path, metavar="PATH", help="configuration file")
     parser.add_argument("--host", help="address to listen on")
     parser.add_argument("--port", type=int, help="port to listen on")
-    parser.add_argument("--dummy-mode", action="store_true", help="answer a placeholder, ask no model")
+    parser.add_argument("--dummy-mode", action="store_true", help="use placeholder answers, without a model")
     parser.add_argument("--no-vector-store", action="store_true", help="without memory")
     return parser.parse_args(argv)
 

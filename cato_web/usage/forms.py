@@ -56,7 +56,7 @@ class LimitForm(forms.Form):
         """Require one of the two amounts."""
         fields: dict[str, Any] = super().clean() or {}
         if not self.errors and fields["soft"] is None and fields["hard"] is None:
-            self.add_error("hard", _("Enter a limit, or from where on there is a notice."))
+            self.add_error("hard", _("Enter a limit, or the amount from which a notice appears."))
         return fields
 
     @property

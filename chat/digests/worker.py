@@ -236,9 +236,9 @@ def _obstacle(spaces: SpaceIds) -> str:
     if not spaces:
         return _("You can no longer read any of the chosen spaces. Choose others.")
     if endpoints.current() is None:
-        return _("No model is connected, so nobody could write it. An administrator can connect one in Settings.")
+        return _("No model is connected, so it could not be written. An administrator can connect one in Settings.")
     if not settings.CATO.vector_store.enabled:
-        return _("Memory is switched off on this Cato, so nothing could be told.")
+        return _("Memory is switched off on this Cato, so there was nothing to summarise.")
     return ""
 
 

@@ -126,7 +126,7 @@ def import_conversations(
             progress("conversations", 1)
     if report.found == report.not_imported[UNREADABLE] + report.not_imported[UNKNOWN]:
         why = report.skipped[0][1] if report.skipped else _("There are no conversations in it.")
-        sentence = _("%(why)s What can be read: exports of %(providers)s, as a zip or as JSON in UTF-8.")
+        sentence = _("%(why)s Supported: exports of %(providers)s, as a zip or as JSON in UTF-8.")
         raise ExtractionError(sentence % {"why": why, "providers": ", ".join(PROVIDERS)})
     return report
 
@@ -191,7 +191,7 @@ def _import_one(
         return
     new_pairs = [item for item in dated if item.id not in forgotten and not item.pair.is_forgotten]
     if len(new_pairs) < len(dated):
-        why = _("Forgotten earlier and left so: %(count)s of %(all)s turns.")
+        why = _("Forgotten earlier and not imported again: %(count)s of %(all)s turns.")
         counts = {"count": len(dated) - len(new_pairs), "all": len(dated)}
         report.skip(title, why % counts, "" if new_pairs else FORGOTTEN)
     if not new_pairs:

@@ -229,7 +229,7 @@ async def complete(
             if len(text) > 200 or reasoning > MAX_REASONING:
                 break
     if not text.strip():
-        raise ModelError(_("%(model)s answered with nothing.") % {"model": model or endpoint.host}, "empty")
+        raise ModelError(_("%(model)s returned an empty answer.") % {"model": model or endpoint.host}, "empty")
     return text.strip()[:200]
 
 

@@ -20,8 +20,8 @@ from memory.api import DocumentProgress, format_number
 class AttachmentRow:
     """A file of a message, shown as an image or as a link.
 
-    `detail` is the progress of a document on its way into the search index, otherwise the number of its pages.
-    `progress_url` is empty unless it is on its way.
+    `detail` is the progress of a document until it is in the search index, then the number of its pages. `progress_url` is
+    empty then.
     """
 
     id: uuid.UUID

@@ -93,7 +93,7 @@ def _reread(request: PageRequest, server: ToolServer) -> None:
         return
     parts = [
         (_("New: %(names)s."), changes.added),
-        (_("Gone: %(names)s."), changes.removed),
+        (_("No longer offered: %(names)s."), changes.removed),
         (_("Changed: %(names)s."), changes.changed),
     ]
     said = [sentence % {"names": ", ".join(names)} for sentence, names in parts if names]

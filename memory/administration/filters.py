@@ -172,7 +172,7 @@ class DocumentFilterSet(AdminFilterSet):
     since = DayFilter(field_name="created_at", lookup_expr="gte", widget=DATE_INPUT, label=_("Added from"))
     until = DayFilter(field_name="created_at", lookup_expr="lte", widget=DATE_INPUT, label=_("Added until"))
     state = filters.ChoiceFilter(
-        choices=[("ready", _("Remembered")), ("under_way", _("Under way")), ("failed", _("Not added"))],
+        choices=[("ready", _("Remembered")), ("under_way", _("In progress")), ("failed", _("Not added"))],
         method="filter_state",
         empty_label=_("Any state"),
         label=_("State"),

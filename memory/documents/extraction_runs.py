@@ -139,7 +139,7 @@ class _ExtractionRun:
     def _begin(self) -> None:
         """Count the attempt as a failure until it succeeds: a file can kill the worker, or take longer than a lease."""
         if self._version.failures >= jobs.MAX_FAILURES:
-            raise ExtractionError(gettext_noop("It was tried several times. See the worker log."))
+            raise ExtractionError(gettext_noop("All attempts failed. See the worker log."))
         self._lease.update(stage=Stage.READING, failures=self._version.failures + 1)
 
     def _record_failure(self) -> None:

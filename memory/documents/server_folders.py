@@ -37,7 +37,7 @@ def resolve_server_path(locations: Mapping[str, Path], location: str) -> list[Se
     try:
         root = locations[alias].resolve(strict=True)
     except OSError as error:
-        raise InvalidInputError(_("The folder of %(alias)s: is not there.") % {"alias": alias}) from error
+        raise InvalidInputError(_("The folder of %(alias)s: does not exist.") % {"alias": alias}) from error
     relative_path = Path(path)
     if relative_path.is_absolute() or ".." in relative_path.parts:
         sentence = _("%(asked)s should be a path below %(alias)s:, without .. and without a leading slash.")
@@ -78,7 +78,7 @@ def open_server_file(found: ServerFile) -> Iterator[File[bytes]]:
         raise _not_readable(found.name, error) from error
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise InvalidInputError(_("%(name)s is no ordinary file.") % {"name": found.name})
+            raise InvalidInputError(_("%(name)s is not a regular file.") % {"name": found.name})
         yield File(stream, name=found.name)
 
 
@@ -94,7 +94,7 @@ def _iterate_files(root: Path, target: Path, location: str) -> Iterator[Path]:
     except (OSError, ValueError) as error:
         raise InvalidInputError(_("There is nothing at %(path)s.") % {"path": location}) from error
     if not resolved.is_relative_to(root):
-        raise InvalidInputError(_("%(path)s leads out of its folder.") % {"path": location})
+        raise InvalidInputError(_("%(path)s is outside its folder.") % {"path": location})
     if not resolved.is_dir():
         yield resolved
         return

@@ -11,7 +11,7 @@ from memory.lexical.analyser import analyse
 _LENGTH, _MIN_SHARE = 4, 0.6
 # Of a longer question, its beginning is compared.
 _MAX_LENGTH = 400  # characters
-# Whoever writes about the subject uses all words of a shorter question.
+# Any text on the subject has all words of a shorter question.
 _MIN_TERMS = 3
 
 

@@ -226,7 +226,7 @@ def _receipt(found: Document) -> dict[str, object]:
     vectors = ngettext("those of %(count)s passages", "those of %(count)s passages", passages)
     lines = [
         {
-            "label": _("Passages out of every search and answer"),
+            "label": _("Passages removed from search and answers"),
             "figure": f"{format_number(passages)}, {format_datetime(now)}",
         },
         {"label": _("Vectors being removed and verified"), "figure": vectors % {"count": format_number(passages)}},

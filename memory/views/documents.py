@@ -134,7 +134,7 @@ def _upload(request: PageRequest) -> HttpResponse:
     limit = settings.CATO.documents.max_files
     try:
         if not files:
-            raise InvalidInputError(_("Choose the files that are to be added first."))
+            raise InvalidInputError(_("First choose the files to add."))
         if len(files) > limit:
             sentence = _("Add at most %(most)s files at once, not %(count)s (documents.max_files).")
             raise InvalidInputError(sentence % {"most": limit, "count": len(files)})

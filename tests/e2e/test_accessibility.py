@@ -31,7 +31,7 @@ def water(litres: int) -> str:  # a comment
 MEMBER_PAGES = [
     "/", "/search", "/search?q=greenhouse", "/documents", "/notes", "/stats", "/threads", "/import", "/settings",
     "/instructions", "/prompts", "/receipts", "/knowledge", "/knowledge/extraction",
-    "/settings/digest", "/settings/password", "/settings/export", "/settings/leave", "/nothing-here",
+    "/settings/digest", "/settings/password", "/settings/export", "/settings/delete-account", "/nothing-here",
 ]  # fmt: skip
 ADMIN_PAGES = [
     "/settings/model",

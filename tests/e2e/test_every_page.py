@@ -24,7 +24,7 @@ MEMBER_PAGES = [
     "/settings/digest",
     "/settings/password",
     "/settings/export",
-    "/settings/leave",
+    "/settings/delete-account",
 ]
 # Returns whether the focused element or an ancestor is rendered differently without focus.
 SHOWS_FOCUS = """() => {

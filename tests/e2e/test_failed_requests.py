@@ -45,7 +45,7 @@ def test_a_refused_request_says_why(visit, alice):
 def test_a_request_without_a_response_says_so(visit, alice):
     page = visit(alice)
     answered_thread(page)
-    page.route("**/again", lambda route: route.abort())
+    page.route("**/regenerate", lambda route: route.abort())
 
     regenerate(page)
 

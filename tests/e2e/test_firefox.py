@@ -70,7 +70,7 @@ def test_a_file_is_attached_and_a_document_uploaded(visit, alice):
 
 def test_a_search_is_filtered_while_one_types(thread):
     thread.goto("/search")
-    thread.get_by_role("searchbox", name="Search in what is remembered").fill("greenhouse")
+    thread.get_by_role("searchbox", name="Search memory").fill("greenhouse")
     expect(thread.locator(".search-hit__title a")).to_have_count(1)
     thread.get_by_label("Type", exact=True).select_option("Documents")
     expect(thread.get_by_role("heading", name="No results")).to_be_visible()

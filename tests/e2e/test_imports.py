@@ -51,7 +51,7 @@ def test_an_import_shows_progress_and_a_report(visit, alice, export):
     expect(page.get_by_role("status").filter(has_text="30 conversations.json: Imported")).to_be_attached()
     expect(card.get_by_role("button", name="Cancel")).to_have_count(0)
     card.get_by_text("What was left out, and why").click()
-    expect(card.get_by_text("It is no conversation of")).to_be_visible()
+    expect(card.get_by_text("It is not a conversation from")).to_be_visible()
 
     page.goto("/threads")
     expect(page.get_by_role("link", name=re.compile("About tide 29")).first).to_be_visible()

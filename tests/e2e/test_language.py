@@ -18,7 +18,7 @@ from tests.server import wait_for
 PAGES = [
     "/", "/search?q=Leiter", "/documents", "/threads", "/import", "/stats", "/settings", "/settings/digest",
     "/settings/password",
-    "/instructions", "/prompts", "/settings/leave", "/settings/model", "/admin/people", "/admin/groups", "/admin/exchanges", "/admin/jobs",
+    "/instructions", "/prompts", "/settings/delete-account", "/settings/model", "/admin/people", "/admin/groups", "/admin/exchanges", "/admin/jobs",
 ]  # fmt: skip
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 RIGHT_EDGE = "document.querySelector('.sidebar').getBoundingClientRect().right"

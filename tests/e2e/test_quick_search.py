@@ -95,7 +95,7 @@ def test_the_list_names_the_shortcuts_of_this_page_and_they_work(visit, alice, e
     page.keyboard.press("?")
     shortcuts = page.locator("#shortcuts")
     expect(shortcuts.get_by_text("New thread")).to_be_visible()
-    expect(shortcuts.get_by_text("Answer the last message again")).to_be_hidden()
+    expect(shortcuts.get_by_text("Regenerate the last answer")).to_be_hidden()
     expect(shortcuts.get_by_text("Stop the answer")).to_be_hidden()
     page.keyboard.press("Escape")
 

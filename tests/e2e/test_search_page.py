@@ -31,7 +31,7 @@ def hits(page: Page):
 
 def test_filters_and_operators_apply_while_typing_and_the_address_holds_them(visit, alice, notes):
     page = visit(alice, "/search")
-    query = page.get_by_role("searchbox", name="Search in what is remembered")
+    query = page.get_by_role("searchbox", name="Search memory")
     query.fill("antenna")
     expect(hits(page)).to_have_count(3)
     page.get_by_label("Type", exact=True).select_option("Documents")

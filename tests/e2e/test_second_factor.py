@@ -40,7 +40,7 @@ def test_a_passkey_is_added_used_after_the_password_and_instead_of_it(cato, admi
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     assert len(download.value.path().read_text().split()) == 10
-    page.get_by_role("link", name="I have kept them").click()
+    page.get_by_role("link", name="I have saved them").click()
     expect(page.get_by_text("This laptop").first).to_be_visible()
 
     page.goto("/settings")
@@ -66,7 +66,7 @@ def test_the_code_of_an_app_signs_in(cato, administrator, visit):
     secret = page.locator("code").inner_text().replace(" ", "")
     page.get_by_label("The code that the app shows").fill(pyotp.TOTP(secret).now())
     page.get_by_role("button", name="Add").click()
-    page.get_by_role("link", name="I have kept them").click()
+    page.get_by_role("link", name="I have saved them").click()
 
     page.goto("/settings")
     page.get_by_role("button", name="Sign out", exact=True).click()

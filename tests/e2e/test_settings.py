@@ -77,7 +77,7 @@ def test_compact_density_keeps_touch_targets_large_and_no_page_scrolls_sideways(
     thread = alice.send_message("Hello")
     # Measured elements must not be replaced by a frame meanwhile.
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
-    for path in (f"/t/{thread}", "/settings", "/settings/leave", "/search", "/stats"):
+    for path in (f"/t/{thread}", "/settings", "/settings/delete-account", "/search", "/stats"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, path
         # A checkbox is pressed through its label.

@@ -38,7 +38,7 @@ def test_a_draft_is_deleted_by_signing_out(page):
 
 def test_an_open_page_and_its_draft_close_when_the_session_is_ended_elsewhere(page, alice, cato):
     elsewhere = cato.sign_in(alice)
-    elsewhere.post("/settings/sign-ins", {"login_session": "others"})
+    elsewhere.post("/settings/sessions", {"login_session": "others"})
     page.wait_for_url(SIGN_IN)
     page.wait_for_load_state()
     assert page.evaluate(DRAFTS) == []

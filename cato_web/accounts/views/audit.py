@@ -42,7 +42,7 @@ def _actions() -> list[tuple[str, str]]:
 class AuditSelection(ListFilterSet):
     """Filters of the audit log."""
 
-    q = filters.CharFilter(method="filter_text", label=_("What it was about"))
+    q = filters.CharFilter(method="filter_text", label=_("Target"))
     who = filters.ModelChoiceFilter(
         field_name="actor",
         queryset=User.objects.order_by("name", "pk"),

@@ -118,14 +118,14 @@ def _read(piece: bytes, place: str) -> Item | Unread:
     try:
         item = json.loads(piece)
     except ValueError:
-        return Unread(place, _("It is damaged: this is no JSON."), UNREADABLE)
+        return Unread(place, _("It is damaged: it is not valid JSON."), UNREADABLE)
     except RecursionError:
         return Unread(place, _("It is nested too deeply to be read."), UNREADABLE)
     read = next((read for knows, read in _FORMATS if knows(item)), None)
     title = text_in(item.get("title")) or text_in(item.get("name")) or place
     if read is None:
         known = format_list(PROVIDERS, last=_("or"))
-        return Unread(title, _("It is no conversation of %(providers)s.") % {"providers": known}, UNKNOWN)
+        return Unread(title, _("It is not a conversation from %(providers)s.") % {"providers": known}, UNKNOWN)
     conversation = read(item)
     if not isinstance(conversation, Conversation):
         return conversation

@@ -89,7 +89,7 @@ def _load(files: ExportFiles, name_of_account: NameOfAccount) -> _Export:
             try:
                 line = fields_in(json.loads(piece))
             except (ValueError, RecursionError) as error:
-                raise ExtractionError(_("It is damaged: this is no JSON.")) from error
+                raise ExtractionError(_("It is damaged: it is not valid JSON.")) from error
             _add(export, line, name_of_account)
     return export
 

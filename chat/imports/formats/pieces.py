@@ -36,7 +36,7 @@ def pieces(stream: IO[bytes], *, largest: int = MAX_PIECE_BYTES) -> Iterator[byt
         if not more:
             break
         if not held and b"\x00" in more[:4]:
-            raise ExtractionError(_("This is no JSON in UTF-8."))
+            raise ExtractionError(_("This is not JSON in UTF-8."))
         held += more
         while (found := _TO_BRACKET.match(held, at)) and (sign := found[1]) not in (b"", b'"'):
             at = found.end()

@@ -29,7 +29,7 @@ def channel_or_reason(name: str, read: Callable[[], Conversation]) -> Conversati
     except (ExtractionError, *DAMAGED) as error:
         return Unread(f"#{name}", str(error), UNREADABLE)
     except (ValueError, RecursionError):
-        return Unread(f"#{name}", _("It is damaged: this is no JSON."), UNREADABLE)
+        return Unread(f"#{name}", _("It is damaged: it is not valid JSON."), UNREADABLE)
     if not conversation.messages:
         return Unread(f"#{name}", _("Empty conversation."), WITHOUT_MESSAGES)
     return conversation

@@ -129,4 +129,4 @@ def _rows(files: ExportFiles, path: str) -> list[Fields]:
         try:
             return [fields_in(json.loads(piece)) for piece in pieces(stream)]
         except (ValueError, RecursionError) as error:
-            raise ExtractionError(_("It is damaged: this is no JSON.")) from error
+            raise ExtractionError(_("It is damaged: it is not valid JSON.")) from error

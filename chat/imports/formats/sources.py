@@ -161,4 +161,4 @@ def _check(count: int, chosen: list[zipfile.ZipInfo]) -> None:
     if any(member.flag_bits & 1 for member in chosen):
         raise ExtractionError(_("This zip is protected by a password. Unpack it first."))
     if any(member.compress_type not in _METHODS for member in chosen):
-        raise ExtractionError(_("This zip is packed in a way that is not read here. Unpack it first."))
+        raise ExtractionError(_("This zip is compressed in a way that Cato does not support. Unpack it first."))
