@@ -171,7 +171,7 @@ def test_the_page_counts_what_is_deleted_and_what_stays(memory, alice):
     assert "3 exchanges that are remembered" in page
     assert "1 document there" in page
     assert "shared spaces: 1 message with its answer, and 0 documents" in page
-    assert "“Former member” stands there" in page
+    assert "“Former member” replaces your name" in page
 
 
 @pytest.mark.parametrize(

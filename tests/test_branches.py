@@ -287,7 +287,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("address", ["edit", "again", "choose", "retry", "resume"])
+@pytest.mark.parametrize("address", ["edit", "regenerate", "switch", "retry", "resume"])
 def test_readers_cannot_change_messages_of_others(shared_turns, address, client):
     _alice, _bob, turns = shared_turns
     reader = PersonFactory(name="Carla")

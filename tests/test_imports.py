@@ -876,7 +876,7 @@ def test_a_file_without_conversations_is_reported(person, data):
 )
 def test_a_file_of_which_nothing_can_be_read_is_an_error_that_says_what_to_choose(person, data, why):
     report = ImportReport()
-    with pytest.raises(ExtractionError, match=f"{why}.* What can be read: .*, as a zip or as JSON in UTF-8"):
+    with pytest.raises(ExtractionError, match=f"{why}.* Supported: .*, as a zip or as JSON in UTF-8"):
         import_conversations(io.BytesIO(data), person_id=person.id, report=report)
     assert report.found == report.not_imported.total() == 1
 

@@ -224,7 +224,7 @@ def test_the_set_up_page_and_its_errors_are_german(tmp_path, endpoint):
         ("/settings/password", "Passwort ändern"),
         ("/instructions", "Noch keine Anweisungen"),
         ("/prompts", "Noch keine Prompts"),
-        ("/settings/delete-account", "Was geht"),
+        ("/settings/delete-account", "Was gelöscht wird"),
         ("/settings/model", "Chatmodell"),
         ("/admin/people", "Jemanden einladen"),
         ("/admin/groups", "Gruppe anlegen"),
@@ -235,7 +235,7 @@ def test_the_set_up_page_and_its_errors_are_german(tmp_path, endpoint):
         ("/admin/documents", "Noch keine Dokumente."),
         ("/admin/operations", "Datenbank und Index vergleichen"),
         ("/admin/retention", "Vorschau"),
-        ("/admin/audit", "Protokoll"),
+        ("/admin/audit", "Prüfprotokoll"),
         ("/admin/jobs", "Keine fehlgeschlagenen Aufgaben."),
     ],
 )

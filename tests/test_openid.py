@@ -328,7 +328,7 @@ def test_a_state_works_once_in_its_browser_for_ten_minutes(alice, fake, monkeypa
 
     back, now = fake.approve(start_login(browser)), time.time()
     monkeypatch.setattr(openid.time, "time", lambda: now + openid.STATE_MAX_AGE + 1)
-    assert "too long ago" in refusal_of(browser.get(back))
+    assert "has expired" in refusal_of(browser.get(back))
 
 
 def test_refusing_at_the_provider_returns_to_the_sign_in_page(alice, fake):

@@ -223,7 +223,7 @@ def test_edits_regenerations_retries_and_resumed_answers_are_refused(over_limit)
 
     edited = client.post(f"{url}/edit", {"message": "Another", "client_key": str(uuid.uuid4())})
     assert (edited.status_code, "Another" in edited.content.decode()) == (422, True)
-    for action in ("again", "retry", "resume"):
+    for action in ("regenerate", "retry", "resume"):
         refused = client.post(f"{url}/{action}")
         assert refused.status_code == 429, action
         assert int(refused["Retry-After"]) > 0

@@ -109,7 +109,9 @@ class AnswerStream:
     @property
     def recalled_ids(self) -> list[uuid.UUID] | None:
         """The exchanges that were recalled; None until then."""
-        return self.prepared and [id for passage in self.prepared.recalled for id in passage.exchange_ids]
+        if self.prepared is None:
+            return None
+        return [id for passage in self.prepared.recalled for id in passage.exchange_ids]
 
     def feed(self, chunk: StreamChunk) -> None:
         """Add the cleaned text of a chunk, up to the maximum length of an answer.

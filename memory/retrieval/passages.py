@@ -92,8 +92,8 @@ def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
             first, last = passage.pieces[0].location, passage.pieces[-1].location
             condition |= Q(version=first.version_id, index__range=(first.index - _MAX_GAP, last.index + _MAX_GAP))
     rows = Chunk.objects.filter(condition, exchange__forgotten_at=None, exchange__is_inactive=False)
-    rows = rows.values_list(*LOCATION_COLUMNS, "exchange__user_message")
-    chunks = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows]
+    columns = (*LOCATION_COLUMNS, "exchange__user_message")
+    chunks = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*columns)]
     return {(chunk.location.version_id, chunk.location.index): chunk for chunk in chunks}
 
 
