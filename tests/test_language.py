@@ -236,6 +236,7 @@ def test_the_set_up_page_and_its_errors_are_german(tmp_path, endpoint):
         ("/admin/operations", "Datenbank und Index vergleichen"),
         ("/admin/retention", "Vorschau"),
         ("/admin/audit", "Prüfprotokoll"),
+        ("/admin/audit", "Administrator"),
         ("/admin/jobs", "Keine fehlgeschlagenen Aufgaben."),
     ],
 )

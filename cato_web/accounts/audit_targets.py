@@ -22,6 +22,7 @@ from memory.api import Document, Exchange, Operation, Space, space_label
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _Action = AuditEntry.Action
+_ROLES = dict(User.Role.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def _text(text: str, *, is_between: bool) -> Iterator[TargetPart]:
     if text == " to ":
         yield TargetPart(_(" to "))
     elif text.strip():
-        yield TargetPart(text)
+        yield TargetPart(str(_ROLES.get(text, text)))
     elif is_between:
         yield TargetPart(", ")
 
