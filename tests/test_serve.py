@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -22,8 +23,11 @@ import psutil
 import pytest
 import redis
 
+from cato_web.config import loader
+from cato_web.supervisor.chroma_cleanup import cleanup_marker
 from cato_web.supervisor.data_dir_lock import data_dir_lock
-from cato_web.supervisor.plan import StartupError
+from cato_web.supervisor.main import Supervisor
+from cato_web.supervisor.plan import ServerPlan, StartupError
 from cato_web.supervisor.process import ChildProcess, log_line
 from cato_web.supervisor.server_info import FILE_NAME, running_server_info, write_server_info
 from tests.topology import clean_environment, free_port, only_long
@@ -253,6 +257,65 @@ def test_a_data_directory_whose_lock_cannot_be_written_is_named(tmp_path):
         data_dir_lock(tmp_path),
     ):
         pass
+
+
+def test_a_child_that_cannot_be_started_again_is_tried_again(tmp_path, capfd):
+    """As without memory or handles for it, which the system reports in the same way."""
+    program, away = tmp_path / "program", tmp_path / "away"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o700)
+    child = ChildProcess("worker", [str(program)], os.environ)
+    child.start()
+    _wait(lambda: child.has_exited)
+    program.rename(away)
+
+    child.restart_if_exited()
+    _wait(lambda: not child.restart_in)
+    child.restart_if_exited()
+    _exit, failure = capfd.readouterr().err.splitlines()
+    assert failure.startswith("worker cannot be started ([Errno 2] No such file or directory: ")
+    assert failure.endswith("; starting it again in 0.4 s")
+
+    away.rename(program)
+    _wait(lambda: not child.restart_in)
+    child.restart_if_exited()
+    assert child.restart_in is None
+    child.kill()
+
+
+def test_a_child_for_whose_output_there_is_no_file_is_tried_again(monkeypatch, capfd):
+    child = ChildProcess("chroma", [sys.executable, "-c", "raise SystemExit(1)"], os.environ, quiet=True)
+    child.start()
+    _wait(lambda: child.has_exited)
+    child.restart_if_exited()
+    _wait(lambda: not child.restart_in)
+    with monkeypatch.context() as without_space:
+        without_space.setattr(tempfile, "tempdir", "/no/such")
+        child.restart_if_exited()
+
+    assert "chroma cannot be started ([Errno 2] No " in capfd.readouterr().err
+    assert child.restart_in
+
+
+def test_a_cleanup_that_cannot_be_started_is_put_off_and_the_vector_store_runs_again(tmp_path, monkeypatch, capfd):
+    config = loader.load(environ={"CATO_DATA_DIR": str(tmp_path)})
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    web, worker, chroma = (ChildProcess(name, command, os.environ) for name in ("web", "worker", "chroma"))
+    chroma.start()
+    first = chroma.process
+    marker = cleanup_marker(config.vector_store.path)
+    marker.touch()
+    monkeypatch.setattr(signal, "set_wakeup_fd", lambda *_, **__: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+
+    supervisor = Supervisor(config, ServerPlan(web, worker, chroma, None, "", None))
+    supervisor._clean_up_if_requested()
+
+    assert marker.exists()
+    assert (chroma.process is first, chroma.has_exited) == (False, False)
+    assert "could not be cleaned; trying again in 300 s" in capfd.readouterr().err
+    chroma.kill()
 
 
 def test_a_full_disk_behind_the_log_does_not_end_the_supervisor(monkeypatch):

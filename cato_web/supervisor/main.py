@@ -18,6 +18,7 @@ import shutil
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -150,12 +151,14 @@ class Supervisor:
         cleanup = ChildProcess(
             "cleanup", [sys.executable, "-m", "cato_web.supervisor.chroma_cleanup", str(files)], chroma.env
         )
-        cleanup.start()
         others = [child for child in self._plan.children if child is not chroma]
         try:
+            cleanup.start()
             while not cleanup.has_exited:
                 _restart_exited(others)
                 self._sleep_until_signal(POLL_INTERVAL)
+        except (OSError, subprocess.SubprocessError) as error:
+            log_line(f"cleanup cannot be started ({error})")
         finally:
             cleanup.kill()
         if cleanup.process is not None and cleanup.process.returncode == 0:
@@ -163,7 +166,7 @@ class Supervisor:
         else:
             log_line(f"the vector store's files could not be cleaned; trying again in {CLEANUP_RETRY_DELAY:g} s")
             self._cleanup_after = time.monotonic() + CLEANUP_RETRY_DELAY
-        chroma.start()
+        chroma.restart()
 
     def _wait(
         self, is_done: Callable[[], bool], timeout: float | None = None, child: ChildProcess | None = None

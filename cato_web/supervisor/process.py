@@ -42,7 +42,7 @@ class ChildProcess:
     _restart_at: float | None = None
 
     def start(self) -> None:
-        """Start the process, which must not be running."""
+        """Start the process, which must not be running. Raises OSError, and SubprocessError between fork and exec."""
         self._started_at, self._restart_at = time.monotonic(), None
         if self.quiet:
             self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
@@ -61,6 +61,13 @@ class ChildProcess:
         """Return whether the process was started and has exited."""
         return self.process is not None and self.process.poll() is not None
 
+    def restart(self) -> None:
+        """Start an exited process again; if memory, handles or disk space are short, `restart_if_exited` retries."""
+        try:
+            self.start()
+        except (OSError, subprocess.SubprocessError) as error:
+            self._delay_restart(f"cannot be started ({error})")
+
     def restart_if_exited(self) -> None:
         """Log an exit, and restart the process once its delay has passed. Call often."""
         if not self.has_exited:
@@ -70,13 +77,14 @@ class ChildProcess:
             self.kill()  # the rest of its process group
             if now - self._started_at > STABLE_AFTER:
                 self._delay = FIRST_DELAY
-            self._restart_at = now + self._delay
-            log_line(
-                f"{self.name} ended ({self.exit_description}); starting it again in {self._delay:g} s{self.stderr_tail}"
-            )
-            self._delay = min(self._delay * 2, MAX_DELAY)
+            self._delay_restart(f"ended ({self.exit_description})", self.stderr_tail)
         elif now >= self._restart_at:
-            self.start()
+            self.restart()
+
+    def _delay_restart(self, reason: str, output: str = "") -> None:
+        self._restart_at = time.monotonic() + self._delay
+        log_line(f"{self.name} {reason}; starting it again in {self._delay:g} s{output}")
+        self._delay = min(self._delay * 2, MAX_DELAY)
 
     @property
     def restart_in(self) -> float | None:
