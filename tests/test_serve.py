@@ -318,6 +318,25 @@ def test_a_cleanup_that_cannot_be_started_is_put_off_and_the_vector_store_runs_a
     chroma.kill()
 
 
+def test_the_hidden_output_of_a_server_takes_little_space(capfd):
+    script = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit('the disk is full'));"
+        "sys.stderr.write('x' * 2_000_000); time.sleep(60)"
+    )
+    noisy = ChildProcess("chroma", [sys.executable, "-c", script], os.environ, quiet=True)
+    noisy.start()
+    output = Path(f"/proc/{noisy.process.pid}/fd/2")
+    _wait(lambda: output.stat().st_size == 2_000_000)
+
+    noisy.restart_if_exited()
+    assert output.stat().st_size == 0
+
+    noisy.terminate()
+    _wait(lambda: noisy.has_exited)
+    noisy.restart_if_exited()
+    assert capfd.readouterr().err == "chroma ended (exit code 1); starting it again in 0.2 s\nthe disk is full\n"
+
+
 def test_a_full_disk_behind_the_log_does_not_end_the_supervisor(monkeypatch):
     def fail(_text: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 FIRST_DELAY = 0.2  # seconds until a child is restarted; doubles each time
 MAX_DELAY = 10.0
 STABLE_AFTER = 30.0  # seconds of running after which the delay is reset
-_MAX_STDERR_BYTES = 4000  # bytes
+_MAX_STDERR_BYTES = 4000  # bytes to show
+_MAX_STDERR_FILE = 1_000_000  # bytes after which the file with the stderr of a quiet process is emptied
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -45,7 +46,8 @@ class ChildProcess:
         """Start the process, which must not be running. Raises OSError, and SubprocessError between fork and exec."""
         self._started_at, self._restart_at = time.monotonic(), None
         if self.quiet:
-            self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+            # Unbuffered, because the process moves the position in the file.
+            self._stderr = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (closed with the process)
         self.process = subprocess.Popen(  # noqa: S603  (no user input)
             self.command,
             env=self.env,
@@ -69,8 +71,11 @@ class ChildProcess:
             self._delay_restart(f"cannot be started ({error})")
 
     def restart_if_exited(self) -> None:
-        """Log an exit, and restart the process once its delay has passed. Call often."""
+        """Log an exit and restart the process once its delay has passed. Call often, which also keeps stderr small."""
         if not self.has_exited:
+            if self._stderr is not None and self._stderr.tell() > _MAX_STDERR_FILE:
+                self._stderr.seek(0)
+                self._stderr.truncate()
             return
         now = time.monotonic()
         if self._restart_at is None:
