@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -208,6 +210,22 @@ def test_processes_that_start_together_share_one_secret_key(tmp_path: Path) -> N
     assert len(keys.pop()) > 40
     assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
     assert (tmp_path / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_secret_key_needs_no_hard_links(tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", fail)
+
+    assert len(_key_of(str(tmp_path))) > 40
+    assert (tmp_path / "secret_key").read_text() == _key_of(str(tmp_path))
+
+
+def test_a_file_without_a_key_left_by_a_process_that_was_killed_gets_one(tmp_path):
+    (tmp_path / "secret_key").touch()
+    assert len(_key_of(str(tmp_path))) > 40
+    assert (tmp_path / "secret_key").read_text() == _key_of(str(tmp_path))
 
 
 def _key_of(data_dir: str) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import fcntl
 import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,15 +108,18 @@ def secret_key(config: Config) -> str:
     if config.secret_key is not None:
         return config.secret_key.get_secret_value()
     path = config.server.data_dir / _KEY_FILE
-    if not path.exists():
-        temporary = _write_temporary(path, secrets.token_urlsafe(48))
-        try:
-            os.link(temporary, path)  # atomic; fails if another process was first
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink()
-    return path.read_text().strip()
+    with suppress(FileNotFoundError):
+        if key := path.read_text().strip():
+            return key
+    # Locked, not linked into place: some file systems have no hard links. A process that was killed leaves it empty.
+    with open(path, "a+", opener=partial(os.open, mode=0o600)) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        key = file.read().strip()
+        if not key:
+            key = secrets.token_urlsafe(48)
+            file.write(key)
+        return key
 
 
 def keep_secret_key(config: Config, key: str) -> bool:
@@ -121,15 +127,11 @@ def keep_secret_key(config: Config, key: str) -> bool:
     if config.secret_key is not None:
         return False
     path = config.server.data_dir / _KEY_FILE
-    _write_temporary(path, key).replace(path)
-    return True
-
-
-def _write_temporary(path: Path, key: str) -> Path:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     temporary.touch(mode=0o600)
     temporary.write_text(key)
-    return temporary
+    temporary.replace(path)
+    return True
 
 
 def _user_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
