@@ -24,9 +24,14 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
     try:
         execute_from_command_line(sys.argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 3
+    except BrokenPipeError:  # `head` has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0
 
 

@@ -269,6 +269,18 @@ def test_a_command_goes_on_when_nobody_reads_its_output_any_more(monkeypatch, ca
     assert capsys.readouterr().err == ""
 
 
+def test_a_command_of_manage_ends_quietly_when_nobody_reads_its_output_any_more(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = clean_environment() | {"CATO_DATA_DIR": str(tmp_path), "CATO_CONFIG_FILE": ""}
+    with os.fdopen(writer, "wb") as out:
+        ended = subprocess.run(
+            [sys.executable, "manage.py", "help"],
+            cwd=ROOT, env=environment, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60,
+        )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
 def test_a_full_disk_behind_the_output_is_named(monkeypatch, capsys):
     with open("/dev/full", "w") as out:
         monkeypatch.setattr(sys, "stdout", out)
