@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_a_notification_of_codex_has_the_messages_of_its_turn():
     assert parse_event(json.dumps(fields)) == AgentEvent("agent-turn-complete", "s1", "winch", PROMPT, ANSWER)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "no JSON"])
+@pytest.mark.parametrize("text", ["", "[]", "no JSON", pytest.param("[" * 100_000, id="nested too deeply")])
 def test_anything_else_is_refused(text):
     with pytest.raises(HookError):
         parse_event(text)
@@ -83,6 +84,23 @@ def test_anything_else_is_refused(text):
 def test_a_transcript_without_a_prompt_gives_nothing(tmp_path, lines):
     assert last_exchange(transcript(tmp_path, *lines)) == ("", "")
     assert last_exchange(str(tmp_path / "missing")) == ("", "")
+
+
+@pytest.mark.parametrize("path", ["transcript\0.jsonl", "transcript\ud83d.jsonl"])
+def test_a_path_that_no_file_can_have_gives_nothing(path):
+    assert last_exchange(path) == ("", "")
+
+
+def test_a_line_that_is_nested_too_deeply_is_skipped(tmp_path):
+    path = tmp_path / "transcript.jsonl"
+    path.write_text(f"{json.dumps(said('user', PROMPT))}\n{'[' * 100_000}")
+    assert last_exchange(str(path)) == (PROMPT, "")
+
+
+@pytest.mark.parametrize("messages", [7, PROMPT, {"text": PROMPT}, [7, None, [PROMPT]]])
+def test_messages_of_another_kind_count_as_none(messages):
+    event = {"type": "agent-turn-complete", "input-messages": messages, "last-assistant-message": 7}
+    assert parse_event(json.dumps(event)) == AgentEvent("agent-turn-complete", "", "")
 
 
 # With a running Cato
@@ -197,10 +215,25 @@ def test_an_address_that_is_none_is_named(capsys, tmp_path, url):
     assert f"does not respond at {url}" in capsys.readouterr().err
 
 
-def test_a_file_that_holds_no_token_is_named(capsys, tmp_path):
-    (tmp_path / "token").write_bytes(b"\xff\xfe")
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"", b"two words"])
+def test_a_file_that_holds_no_token_is_named(capsys, tmp_path, content):
+    (tmp_path / "token").write_bytes(content)
     assert main(["--token-file", str(tmp_path / "token"), json.dumps(prompt_event())]) == 1
     assert "API token" in capsys.readouterr().err
+
+
+def test_a_token_file_in_the_home_of_an_unknown_account_is_named(capsys):
+    assert main(["--token-file", "~no-such-account/token", json.dumps(prompt_event())]) == 1
+    assert "API token" in capsys.readouterr().err
+
+
+def test_nobody_reading_the_output_is_a_failure_without_a_message(monkeypatch, capsys):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main([json.dumps(prompt_event(prompt=""))]) == 1
+    assert capsys.readouterr().err == ""
 
 
 def test_half_characters_of_a_cut_text_become_question_marks():

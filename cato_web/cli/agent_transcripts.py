@@ -23,7 +23,7 @@ def last_exchange(path: str) -> SaidLast:
         if not path or file.stat().st_size > _MAX_BYTES:
             return SaidLast()
         lines = file.read_bytes().splitlines()
-    except OSError:
+    except (OSError, ValueError):  # a path may contain what no name of a file may
         return SaidLast()
     answer = ""
     for line in reversed(lines):
@@ -41,7 +41,7 @@ def _said(line: bytes) -> tuple[str, str]:
         fields = json.loads(line)
         message = fields["message"]
         role, content = message["role"], message["content"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "", ""
     if fields.get("isMeta") is True:  # added by the agent itself
         return "", ""

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path, PurePath
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from cato_web.cli import standard_input
+from cato_web.cli import output, standard_input
 from cato_web.cli.agent_transcripts import last_exchange
 from cato_web.cli.messages import FAILURE, SUCCESS, UsageError
 from cato_web.cli.parser import Parser
@@ -55,15 +55,16 @@ def main(arguments: Sequence[str]) -> int:
     except (UsageError, HookError) as error:
         sys.stderr.write(f"{error}\n")
         return FAILURE
-    sys.stdout.write(json.dumps(printed) + "\n")  # in ASCII, which every locale can print
-    return SUCCESS
+    report = output.Report(is_json=False, started_at=0.0)
+    report.stream(json.dumps(printed) + "\n")  # in ASCII, which every locale can print
+    return report.finish(SUCCESS)
 
 
 def parse_event(text: str) -> AgentEvent:
     """Return the event in the JSON object of an agent. Raises HookError."""
     try:
         fields = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HookError("cato hook reads the JSON object of an agent's event from standard input.") from error
     if not isinstance(fields, dict):
         raise HookError("The event of the agent is no JSON object.")
@@ -71,7 +72,8 @@ def parse_event(text: str) -> AgentEvent:
     prompt, answer = _text(fields, "prompt"), _text(fields, "prompt_response", "last_assistant_message")
     if name == "agent-turn-complete":
         messages = fields.get("input-messages")
-        prompt = "\n\n".join(filter(None, (str(message) for message in messages or ())))
+        texts = messages if isinstance(messages, list) else []
+        prompt = "\n\n".join(text for text in texts if isinstance(text, str) and text)
         answer = _text(fields, "last-assistant-message")
     elif name in _END and not (prompt and answer):
         said = last_exchange(_text(fields, "transcript_path"))
@@ -132,8 +134,8 @@ def _call(path: str, body: Mapping[str, Any], options: argparse.Namespace) -> di
     if not options.url.startswith(("http://", "https://")):
         raise HookError(f"--url {options.url}: the address of Cato begins with http:// or https://.")
     try:
-        token = options.token_file.expanduser().read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
+        (token,) = options.token_file.expanduser().read_text().split()
+    except (OSError, RuntimeError, ValueError) as error:  # no file, no home, or anything but one word in UTF-8
         sentence = "Create an API token in the settings of Cato and write it to {}, or name its file with --token-file."
         raise HookError(sentence.format(options.token_file)) from error
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -144,7 +146,7 @@ def _call(path: str, body: Mapping[str, Any], options: argparse.Namespace) -> di
             return answer
     except HTTPError as error:
         raise HookError(f"Cato refused the request ({error.code}): {_reason(error)}") from error
-    except (URLError, TimeoutError, ConnectionError, HTTPException, ValueError) as error:
+    except (OSError, HTTPException, ValueError, RecursionError) as error:
         raise HookError(f"Cato does not respond at {options.url} ({error}).") from error
 
 
