@@ -124,6 +124,35 @@ def test_an_exchange_forgotten_while_it_is_embedded_leaves_no_vector(memory, per
     assert store.existing_ids(collection, vectors.all_vector_ids(one.id, one.version)) == set()
 
 
+def test_a_vector_that_cannot_be_deleted_then_does_not_stop_the_others_and_is_removed_later(
+    memory, person, monkeypatch
+):
+    one, other = exchange(person, "The safe combination is 12-34-56."), exchange(person, "The boat is painted in June.")
+    real = store.upsert
+    indexed: list[uuid.UUID] = []
+
+    def forget_in_the_middle(collection: str, *args: object) -> None:
+        memory.forget([one.id], by=person.id)
+        Collection.objects.update(purge_needed_since=None)  # as if it had been rebuilt since
+        real(collection, *args)
+
+    def down(*args: object) -> None:
+        raise VectorStoreUnavailableError
+
+    def record_indexed(exchange_ids: list[uuid.UUID], **kwargs: object) -> None:
+        indexed.extend(exchange_ids)
+
+    signals.exchanges_indexed.connect(record_indexed)
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "upsert", forget_in_the_middle)
+        broken.setattr(store, "delete", down)
+        assert memory.index_pending() == 1
+    signals.exchanges_indexed.disconnect(record_indexed)
+
+    assert indexed == [other.id]
+    assert Collection.objects.get().purge_needed_since is not None
+
+
 def test_resuming_its_answer_does_not_restore_a_forgotten_exchange(memory, person):
     turn_id = uuid.uuid4()
     one = exchange(person, "The safe combination is 12-34-56.", "Not", turn_id=turn_id)

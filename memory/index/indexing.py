@@ -274,10 +274,19 @@ def _mark_indexed(rows: list[EmbeddingJob], collection: Collection) -> int:
         cache.delete_unreferenced(outdated_hashes)
         outdated_vectors += _settle_misplaced(misplaced, current_jobs, collection)
     if outdated_vectors:
-        store.delete(collection.name, outdated_vectors)
+        _delete_written(outdated_vectors, collection)
     if indexed_ids:
         signals.exchanges_indexed.send(sender=None, exchange_ids=indexed_ids)
     return len(indexed_ids)
+
+
+def _delete_written(ids: list[str], collection: Collection) -> None:
+    """Delete vectors from the collection; if that fails, its next rebuild does it, which copies those of live rows."""
+    try:
+        store.delete(collection.name, ids)
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
+        log.warning("%d outdated vectors could not be deleted yet: %s", len(ids), error)
+        generations.mark_purge_needed(Collection.objects.filter(pk=collection.pk))
 
 
 def _settle_misplaced(
