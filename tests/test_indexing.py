@@ -252,8 +252,19 @@ def test_a_model_of_another_dimension_never_writes_into_the_index(memory, person
     exchange(person, "The boiler was replaced.")
     memory.index_pending()
 
-    with pytest.raises(EmbeddingDimensionError, match="384"):
+    with pytest.raises(EmbeddingDimensionError, match="384, or build a new index with `reembed --again`"):
         generations.check_dimension(generations.active_generation(), 768)
+
+
+def test_an_index_filled_from_cached_vectors_alone_knows_their_dimension(memory, person):
+    exchange(person, "The boiler was replaced.")
+    memory.index_pending()
+    building = generations.start_reindex()
+
+    assert memory.index_pending() == 1
+
+    building.refresh_from_db()
+    assert building.dimension == 384
 
 
 def test_a_worker_that_lost_its_lease_changes_nothing(memory, person, monkeypatch):

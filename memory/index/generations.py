@@ -94,7 +94,7 @@ def check_dimension(generation: IndexGeneration, dimension: int) -> None:
     if generation.dimension != dimension:
         sentence = _(
             "%(model)s answered with %(found)s numbers a vector; the index holds %(held)s. "
-            "Set vector_store.embedding_dimensions, or build a new index with reembed."
+            "Set vector_store.embedding_dimensions to %(held)s, or build a new index with `reembed --again`."
         )
         raise EmbeddingDimensionError(
             sentence % {"model": generation.model, "found": dimension, "held": generation.dimension}

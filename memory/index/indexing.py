@@ -180,6 +180,8 @@ def _get_vectors(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> 
         # The same model may have had another dimension when they were cached.
         dimension = generation.dimension or generations.embedder_for(generation).dimension
         cached = {digest: vectors for digest, vectors in cached.items() if vectors.shape[1] == dimension}
+    for vectors in cached.values():
+        generations.check_dimension(generation, int(vectors.shape[1]))
     missing = [e for e in exchanges if e.pk not in supplied and e.content_hash not in cached]
     permitted = embedding_policy.embeddable_spaces(generation.provider, {e.space for e in missing})
     if uncached := {e.content_hash: e for e in missing if e.space_id in permitted}:
