@@ -105,6 +105,16 @@ def test_a_person_needs_a_visible_name(alice, name):
     assert alice.name == "Alice Owner"
 
 
+@pytest.mark.django_db
+def test_commands_find_an_account_by_its_name_in_upper_or_lower_case():
+    person = PersonFactory(name="Jürgen Weiß", email="juergen@halden.example")
+    assert services.get_user_by_name("JÜRGEN WEISS") == person
+    assert services.get_user_by_name("Juergen@Halden.example") == person
+    PersonFactory(name="jürgen weiß")
+    with pytest.raises(services.UserLookupError, match="Several accounts"):
+        services.get_user_by_name("Jürgen Weiß")
+
+
 def test_characters_that_reorder_surrounding_text_are_removed_from_a_name(alice):
     token = services.create_invitation(by=AdministratorFactory())
     form = {"name": "Eve \u202enimda\u202c", "email": "eve@halden.example", "password": PASSWORD}

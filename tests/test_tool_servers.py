@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
+from chat.errors import InvalidMessageError
+from chat.models import ToolServer
 from chat.tools.guarded_http import is_public
+from chat.tools.servers import add_server
 from tests import server, tool_server
 from tests.server import Client, wait_for
 from tests.tool_server import TOKEN
@@ -347,6 +350,13 @@ def test_a_server_is_added_only_if_its_tools_can_be_read(administrator, weather,
         answer = add(administrator, address, name, token)
         assert answer.status_code == 422
         assert reason in text_of(answer.text)
+
+
+@pytest.mark.django_db
+def test_names_of_servers_differ_in_more_than_case():
+    ToolServer.objects.create(name="Bücher")
+    with pytest.raises(InvalidMessageError, match="There is a tool server of this name already"):
+        add_server("BÜCHER", "https://tools.example.org/mcp", "")
 
 
 def test_members_cannot_change_tool_servers(cato, administrator, weather):

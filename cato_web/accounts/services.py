@@ -154,7 +154,10 @@ def create_person(*, name: str, email: str, password: str | None, role: str = Us
 def get_user_by_name(name: str) -> User:
     """Return the active account with this e-mail or name, ignoring case. Raises UserLookupError."""
     users = User.objects.filter(is_active=True)
-    matches = list((users.filter(email__iexact=name) or users.filter(name__iexact=name))[:2])
+    # SQLite knows upper and lower case of ASCII only.
+    matches = list(users.filter(email__iexact=name)) or [
+        person for person in users if person.name.casefold() == name.casefold()
+    ]
     if not matches:
         raise UserLookupError(f"There is no account {name}.")
     if len(matches) > 1:

@@ -45,7 +45,8 @@ def add_server(name: str, address: str, token: str) -> ToolServer:
         raise InvalidMessageError(_("Write a name of at most 40 characters."))
     if urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname:
         raise InvalidMessageError(_("Write an address that begins with https:// or http://."))
-    if ToolServer.objects.filter(name__iexact=name).exists():
+    names = ToolServer.objects.values_list("name", flat=True)
+    if name.casefold() in {existing.casefold() for existing in names}:
         raise InvalidMessageError(_("There is a tool server of this name already."))
     tools = asyncio.run(read_tools(ConnectionTarget(name, address, token.strip())))
     return ToolServer.objects.create(
