@@ -203,6 +203,32 @@ def test_an_older_index_does_not_use_the_key_of_the_new_provider() -> None:
     assert (older.base_url, older.api_key, older._dimensions) == (None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("settings", "variable", "host"),
+    [
+        ({}, "https://models.example/v1", ""),
+        ({"embedding_provider": "openai"}, "", "api.openai.com"),
+        ({"embedding_provider": "openai"}, "https://models.example/v1", "models.example"),
+        ({"embedding_provider": "ollama"}, "https://models.example/v1", "127.0.0.1:11434"),
+        (
+            {"embedding_provider": "openai", "embedding_base_url": "https://vectors.example:8443/v1"},
+            "https://models.example/v1",
+            "vectors.example:8443",
+        ),
+    ],
+)
+def test_the_host_that_receives_texts_is_named(settings, variable, host, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", variable)
+    assert embeddings.remote_host(_settings(**settings)) == host
+
+
+def test_an_empty_variable_is_no_address(monkeypatch):
+    """Containers have it whether or not somebody has set it."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    embedder: Any = make_embedder("openai", "text-embedding-3-small", EmbedderOptions(api_key="hidden"))
+    assert embedder.client().base_url.host == "api.openai.com"
+
+
 def test_an_unknown_provider_is_named() -> None:
     with pytest.raises(EmbeddingError, match="no embedding provider acme; there are local, openai, ollama"):
         make_embedder("acme", "model")

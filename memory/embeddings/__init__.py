@@ -109,10 +109,13 @@ def is_installed(provider: str, model: str) -> bool:
 
 
 def remote_host(vector_store: EmbeddingSettings) -> str:
-    """Return the host to which texts are sent for embedding, "" for the local model."""
+    """Return the host and port to which texts are sent for embedding, "" for the local model."""
     if vector_store.embedding_provider == "local":
         return ""
-    return urlsplit(vector_store.embedding_base_url or "").netloc or vector_store.embedding_provider
+    from memory.embeddings import ollama, openai
+
+    default = ollama.DEFAULT_URL if vector_store.embedding_provider == "ollama" else openai.default_url()
+    return urlsplit(vector_store.embedding_base_url or default).netloc
 
 
 def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None, model: str | None = None) -> Embedder:

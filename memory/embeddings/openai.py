@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 
+def default_url() -> str:
+    """Return the address that is used if none is configured."""
+    return os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+
+
 class OpenAIEmbedder(RemoteEmbedder["OpenAI"]):
     """An endpoint with OpenAI's /embeddings; address and key default to OPENAI_BASE_URL and OPENAI_API_KEY."""
 
@@ -25,7 +31,8 @@ class OpenAIEmbedder(RemoteEmbedder["OpenAI"]):
         import_module("httpx")  # openai uses it also while another thread is still importing it
         from openai import OpenAI
 
-        return OpenAI(base_url=self.base_url, api_key=self.api_key, timeout=TIMEOUT_SECONDS, max_retries=0)
+        base_url = self.base_url or default_url()
+        return OpenAI(base_url=base_url, api_key=self.api_key, timeout=TIMEOUT_SECONDS, max_retries=0)
 
     def request_vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
