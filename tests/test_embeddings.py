@@ -211,13 +211,13 @@ def test_an_older_index_does_not_use_the_key_of_the_new_provider() -> None:
         ({"embedding_provider": "openai"}, "https://models.example/v1", "models.example"),
         ({"embedding_provider": "ollama"}, "https://models.example/v1", "127.0.0.1:11434"),
         (
-            {"embedding_provider": "openai", "embedding_base_url": "https://vectors.example:8443/v1"},
+            {"embedding_provider": "openai", "embedding_base_url": "https://ada:secret@vectors.example:8443/v1"},
             "https://models.example/v1",
             "vectors.example:8443",
         ),
     ],
 )
-def test_the_host_that_receives_texts_is_named(settings, variable, host, monkeypatch):
+def test_the_host_that_receives_texts_is_named_without_a_password(settings, variable, host, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", variable)
     assert embeddings.remote_host(_settings(**settings)) == host
 

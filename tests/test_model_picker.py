@@ -300,6 +300,11 @@ def test_the_endpoint_is_local_only_at_a_loopback_address(address, is_local):
     assert ModelEndpoint(address, "", "").is_local == is_local
 
 
+def test_the_name_of_an_endpoint_is_shown_without_the_password_of_its_address():
+    endpoint = ModelEndpoint("https://ada:secret@models.example:8443/v1", "", "")
+    assert (endpoint.host, endpoint.label, endpoint.displayed_model("")) == ("models.example:8443",) * 3
+
+
 def test_a_remote_endpoint_says_what_it_receives(connect, person):
     connected = connect(url="https://models.example.org/v1")
     cache.set(model_list._cache_key(connected), model_list.ModelList(("fake",), read_at=timezone.now()))

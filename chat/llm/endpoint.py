@@ -46,8 +46,8 @@ class ModelEndpoint:
 
     @property
     def host(self) -> str:
-        """The host and port of the base URL."""
-        return urlsplit(self.base_url).netloc
+        """The host and port of the base URL, without a name and password."""
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
     @property
     def label(self) -> str:

@@ -115,7 +115,7 @@ def remote_host(vector_store: EmbeddingSettings) -> str:
     from memory.embeddings import ollama, openai
 
     default = ollama.DEFAULT_URL if vector_store.embedding_provider == "ollama" else openai.default_url()
-    return urlsplit(vector_store.embedding_base_url or default).netloc
+    return urlsplit(vector_store.embedding_base_url or default).netloc.rpartition("@")[2]  # without a password
 
 
 def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None, model: str | None = None) -> Embedder:
