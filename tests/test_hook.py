@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cato_web.cli import hook as hook_module
 from cato_web.cli.agent_transcripts import last_exchange
 from cato_web.cli.hook import AgentEvent, HookError, main, parse_event
 from tests.server import ROOT, wait_for
@@ -197,6 +199,7 @@ def _answer_once(listener: socket.socket, response: bytes) -> None:
         (b"SSH-2.0-OpenSSH\r\n\r\n", "does not respond"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{", "does not respond"),
         (b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 90\r\n\r\n<p>", "refused the request (502): Bad Gateway"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + b"[" * 60_000, "not respond", id="nested"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is not Cato"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is not Cato"),
     ],
@@ -206,6 +209,17 @@ def test_another_program_at_the_address_is_named(answering, capsys, tmp_path, re
     arguments = ["--url", answering(response), "--token-file", str(tmp_path / "token"), json.dumps(prompt_event())]
     assert main(arguments) == 1
     assert message in capsys.readouterr().err
+
+
+def test_a_connection_with_tls_that_breaks_off_is_named(monkeypatch, capsys, tmp_path):
+    def break_off(*_: object, **__: object) -> None:
+        raise ssl.SSLEOFError(8, "EOF occurred in violation of protocol")
+
+    (tmp_path / "token").write_text("secret")
+    monkeypatch.setattr(hook_module, "urlopen", break_off)
+    arguments = ["--url", "https://cato.example", "--token-file", str(tmp_path / "token")]
+    assert main([*arguments, json.dumps(prompt_event())]) == 1
+    assert "does not respond at https://cato.example" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:port", "http://[::1"])
