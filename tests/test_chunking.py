@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from memory.api import add_note
-from memory.documents.chunking import STRATEGIES, Span, split
+from memory.documents.chunking import STRATEGIES, Span, lengths, split
+from memory.documents.chunking.spans import ChunkSizes
+from memory.documents.chunking.units import units
 from memory.errors import InvalidInputError
 from memory.spaces import access
 
@@ -180,6 +183,26 @@ def test_a_long_block_is_split_between_its_lines(strategy, head, row):
     text = head + "\n".join([row] * 20)
     for chunk in chunks(text, strategy, chunk_size=60):
         assert set(chunk.splitlines()) <= {row, *head.splitlines()}
+
+
+def test_of_many_short_lines_a_chunk_is_not_measured_again_for_each(monkeypatch):
+    wide, measured = lengths._WIDE, 0
+
+    def findall(text: str, start: int, end: int) -> list[str]:
+        nonlocal measured
+        measured += end - start
+        return wide.findall(text, start, end)
+
+    monkeypatch.setattr(lengths, "_WIDE", SimpleNamespace(findall=findall, search=wide.search, match=wide.match))
+    text = "- ab\n" * 2000
+    assert chunks(text)[0] == "\n".join(["- ab"] * 120)
+    assert measured < 10 * len(text)
+
+
+def test_a_long_list_without_marks_is_split_between_its_lines_in_few_steps():
+    text = "one 漢\n" * 1000 + "| a | b |\n- item\n"
+    assert {line for chunk in chunks(text) for line in chunk.splitlines()} == {"one 漢", "| a | b |", "- item"}
+    assert len(list(units(text, ChunkSizes(600, 0, 1500, at_sentences=True)))) < 100
 
 
 def test_fitting_paragraphs_stay_whole_and_longer_ones_are_split_at_sentences():

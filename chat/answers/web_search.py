@@ -14,7 +14,7 @@ from memory.api import RateLimitedError, choose_passages, clean_text, count_web_
 
 # Of the pages that are found, the first ones are read; the others have their snippets.
 _MAX_READ = 3
-# Of the text of one page. Choosing passages of a million can take ten seconds, in which an answer has no heartbeat.
+# Of the text of one page. Choosing passages of a million can take seconds, in which an answer has no heartbeat.
 _MAX_CHARS = 100_000
 _MAX_TOKENS = 450  # of the passages of one page; about two of 150 words
 

@@ -15,6 +15,8 @@ from memory.documents.chunking.spans import Span, without_trailing_blank
 _NONBLANK = re.compile(r"\S")
 _HEADING = re.compile(r" {0,3}#{1,6}(?=\s|\Z)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|(\d{1,9})[.)])(?=[ \t]|$)", re.MULTILINE)
+# The end of a line before one that is blank or may begin another block. A paragraph can have 100,000 lines.
+_BEFORE_OTHER = re.compile(r"\n(?=[ \t]*+(?:[#`~|*+-]|\d{1,9}[.)]|\s|\Z)|[^\n|]*\|)")
 
 
 class BlockKind(Enum):
@@ -104,9 +106,14 @@ def _end(text: str, line: Span, kind: BlockKind) -> int:
         return line.end
     if kind is BlockKind.FENCE:
         return _fence_end(text, line)
-    while (following := _line_below(text, line)) is not None and not _interrupts(text, following, kind):
+    while True:
+        if kind is not BlockKind.TABLE:
+            found = _BEFORE_OTHER.search(text, line.end)
+            line = Span(line.start, found.start() if found else len(text))
+        following = _line_below(text, line)
+        if following is None or _interrupts(text, following, kind):
+            return line.end
         line = following
-    return line.end
 
 
 def _fence_mark(bare: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from memory.documents.chunking.graphemes import is_border
-from memory.documents.chunking.lengths import fits, reach, reach_back
+from memory.documents.chunking.lengths import fits, length, reach, reach_back
 from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
 from memory.documents.chunking.units import Unit, units
 from memory.documents.chunking.windows import cut_at_word
@@ -44,6 +44,7 @@ class _SpanBuilder:
         self._text, self._sizes = text, sizes
         self._completed: list[Span] = []
         self._start = self._end = -1
+        self._length = 0.0  # of the open span
         self._reserved_end = -1  # units that end here or before go into the open span unconditionally
         self._unit_starts: list[int] = []  # starts of the open span's sentences, rows and lines
         self._headings: list[Unit] = []  # the open span while it contains only headings
@@ -111,12 +112,18 @@ class _SpanBuilder:
             *earlier, last = self._headings
             self._completed.append(Span(self._start, earlier[-1].end))
             self._start, self._unit_starts, self._headings = last.start, [last.start], [last]
+            self._length = length(self._text, last.start, last.end)
             return self._add_below_heading(unit)
         self._headings = []
         return self._add_plain(unit)
 
     def _fits(self, end: int, size: int) -> bool:
-        return self._start >= 0 and fits(self._text, self._start, end, size)
+        """Return True if the open span fits into `size` when it reaches `end`.
+
+        Only the text behind it is measured: to measure all of it for each of many short lines would take seconds.
+        """
+        room = size - self._length
+        return self._start >= 0 and end - self._end <= room and length(self._text, self._end, end) <= room
 
     def _open(self, unit: Unit, *, until: int) -> None:
         """Open the next span, which will reach `until`, with as much overlap as allowed."""
@@ -129,9 +136,11 @@ class _SpanBuilder:
             overlap = self._unit_starts[bisect_left(self._unit_starts, earliest) :]
         self.close()
         self._unit_starts = overlap
-        self._start, self._headings = overlap[0] if overlap else unit.start, []
+        self._start = self._end = overlap[0] if overlap else unit.start
+        self._length, self._headings = 0.0, []
 
     def _take(self, unit: Unit, *, reserved: int = -1) -> None:
+        self._length += length(self._text, self._end, unit.end)
         self._end = unit.end
         self._reserved_end = max(self._reserved_end, reserved)
         if not unit.is_part:

@@ -15,13 +15,16 @@ _WIDE = re.compile("[\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-
 _LENGTH_OF_A_WIDE_ONE = 2.25
 
 
+def length(text: str, start: int, end: int) -> float:
+    """Return the length of `text[start:end]`."""
+    wide = sum(map(len, _WIDE.findall(text, start, end)))
+    return end - start + wide * (_LENGTH_OF_A_WIDE_ONE - 1)
+
+
 def fits(text: str, start: int, end: int, size: int) -> bool:
     """Return True if `text[start:end]` has at most the length `size` or one character."""
     characters = end - start
-    if characters > size:
-        return False
-    wide = sum(map(len, _WIDE.findall(text, start, end)))
-    return characters + wide * (_LENGTH_OF_A_WIDE_ONE - 1) <= size or characters <= 1
+    return characters <= size and (characters <= 1 or length(text, start, end) <= size)
 
 
 def reach(text: str, start: int, size: int) -> int:

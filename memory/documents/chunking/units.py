@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from memory.documents.chunking.blocks import Block, BlockKind, blocks, lines
@@ -50,7 +50,8 @@ def _units_of(text: str, block: Block, sizes: ChunkSizes) -> Iterator[Unit]:
 
 def _split_long(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span, bool]]:
     """Yield `leaf`, or if it is too long its lines or their parts, with whether each continues a cut line."""
-    for line in [leaf] if fits(text, leaf.start, leaf.end, sizes.longest) else lines(text, leaf.start, leaf.end):
+    is_whole = fits(text, leaf.start, leaf.end, sizes.longest)
+    for line in [leaf] if is_whole else _join_lines(lines(text, leaf.start, leaf.end), sizes.chunk_size // 8):
         start = next_nonblank(text, line.start, line.end)
         stop = without_trailing_blank(text, start, line.end)
         limit, is_part = sizes.longest, False
@@ -60,3 +61,20 @@ def _split_long(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span
             start, limit, is_part = next_nonblank(text, at, stop), sizes.chunk_size, True
         if start < stop:
             yield Span(start, stop), is_part
+
+
+def _join_lines(every: Iterable[Span], most: int) -> Iterator[Span]:
+    """Yield lines, those that follow each other as one while they have at most `most` characters.
+
+    A unit takes as long as a sentence, and a list without marks can have a line for every few characters.
+    """
+    joined: Span | None = None
+    for line in every:
+        if joined and line.end - joined.start <= most:
+            joined = Span(joined.start, line.end)
+            continue
+        if joined:
+            yield joined
+        joined = line
+    if joined:
+        yield joined
