@@ -187,7 +187,7 @@ def test_a_thread_grows_by_an_export_of_other_days(person, is_later_first):
     assert messages() == ["#buoys, 2024-05-03\nAnna Sund: Who has the key?\n#buoys, 2024-05-04\nBen Lie: I have it"]
 
 
-def test_an_edited_line_of_a_thread_does_not_keep_out_its_replies(person):
+def test_a_line_that_differs_without_being_marked_as_edited_is_a_new_one(person):
     days = {"buoys/2024-05-03": [said(MAY_3, "The line is 12 mm")]}
     import_conversations(slack(days), person_id=person.id)
     days = {"buoys/2024-05-03": [said(MAY_3, "The line is 14 mm"), said(MAY_3 + 60, "Thanks", "U2")]}
@@ -196,6 +196,42 @@ def test_an_edited_line_of_a_thread_does_not_keep_out_its_replies(person):
 
     lines = "Anna Sund: The line is 14 mm\nBen Lie: Thanks\nAnna Sund: The line is 12 mm"
     assert messages() == [f"#buoys, 2024-05-03\n{lines}"]
+
+
+EDITED = {"edited": {"user": "U2", "ts": f"{MAY_4}.000100"}}
+
+
+def test_an_edited_message_takes_the_place_of_its_former_text(person):
+    root = f"{MAY_3}.000100"
+    first, second, third = (
+        said(MAY_3, "How thick is the line?", thread_ts=root),
+        said(MAY_3 + 60, "I measured.\nIt is 12 mm", "U2", thread_ts=root),
+        said(MAY_3 + 120, "Thanks", thread_ts=root),
+    )
+    next_day = said(MAY_4, "And the shackle 16 mm", "U2", thread_ts=root)
+    days = {"buoys/2024-05-03": [first, second, third], "buoys/2024-05-04": [next_day]}
+    import_conversations(slack(days), person_id=person.id)
+
+    # The later export is of the first day alone.
+    second |= EDITED | {"text": "I measured.\nIt is 14 mm"}
+    rows = [first, second, third, said(MAY_3 + 180, "Good", thread_ts=root)]
+    import_conversations(slack({"buoys/2024-05-03": rows}), person_id=person.id)
+
+    lines = "Anna Sund: How thick is the line?\nBen Lie: I measured.\nIt is 14 mm\nAnna Sund: Thanks\nAnna Sund: Good"
+    (message,) = messages()
+    assert message == f"#buoys, 2024-05-03\n{lines}\n#buoys, 2024-05-04\nBen Lie: And the shackle 16 mm"
+    assert Exchange.objects.get().user_message == message
+
+
+def test_what_was_deleted_at_another_place_than_an_edited_message_stays(person):
+    first, second, third, last = (said(MAY_3 + 60 * number, f"Buoy {number} is out") for number in range(4))
+    import_conversations(slack({"buoys/2024-05-03": [first, second, third, last]}), person_id=person.id)
+
+    rows = [first, third, last | EDITED | {"text": "Buoy 3 is in"}]
+    import_conversations(slack({"buoys/2024-05-03": rows}), person_id=person.id)
+
+    lines = ("Buoy 0 is out", "Buoy 2 is out", "Buoy 3 is in", "Buoy 1 is out")
+    assert messages() == ["\n".join(["#buoys, 2024-05-03", *(f"Anna Sund: {line}" for line in lines)])]
 
 
 def test_a_part_that_lost_lines_is_not_replaced(person):

@@ -103,13 +103,13 @@ def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequen
 
 
 def _extend_known(known: Mapping[uuid.UUID, Turn], dated: Sequence[DatedPair]) -> list[Turn]:
-    """Add to the messages of known turns of a transcript the lines that they lack; return the turns that changed."""
+    """Add new and edited lines to the messages of known turns of a transcript; return the turns that changed."""
     changed = []
     for item in dated:
         turn = known.get(item.id)
         if turn is None or turn.exchange_id is None:
             continue
-        message = merge_texts(turn.message, item.pair.message)
+        message = merge_texts(turn.message, item.pair.message, is_edited=item.pair.is_edited)
         if message != turn.message:
             turn.message = message
             turn.revision += 1

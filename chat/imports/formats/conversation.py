@@ -46,7 +46,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message; `at` is in UTC, None if unknown. `parent` is the index of the one before it, -1 of a first one."""
+    """A message; `at` is in UTC, None if unknown. `parent` is the index of the one before it, -1 of a first one.
+
+    `is_edited`: a part of a transcript with messages that had another text before.
+    """
 
     id: str
     role: Role
@@ -57,6 +60,7 @@ class Said:
     files: tuple[TextFile, ...] = ()
     parent: int = -1
     pictures: tuple[Picture, ...] = ()
+    is_edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class Pair:
     parent_id: str = ""
     is_active: bool = True
     pictures: tuple[Picture, ...] = ()
+    is_edited: bool = False
 
 
 @dataclass(slots=True)
@@ -107,4 +108,5 @@ def _pair(draft: _Draft, *, is_active: bool) -> Pair:
         parent_id=draft.parent.id if draft.parent else "",
         is_active=is_active,
         pictures=said.pictures,
+        is_edited=said.is_edited,
     )

@@ -86,7 +86,8 @@ def _post(row: Fields, people: Mapping[str, str]) -> Post | None:
         return None
     user = text_in(row.get("user"))
     who = people.get(user) or _profile_name(fields_in(row.get("user_profile"))) or text_in(row.get("username")) or user
-    return Post(text_in(row.get("ts")), who or PROVIDER, at, text, text_in(row.get("thread_ts")), names)
+    id, thread_id = text_in(row.get("ts")), text_in(row.get("thread_ts"))
+    return Post(id, who or PROVIDER, at, text, thread_id, names, is_edited=bool(row.get("edited")))
 
 
 def _time_in(ts: object) -> datetime | None:

@@ -11,8 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import pairwise
 
 from chat.imports.formats.conversation import MEDIA, Conversation, Said
 
@@ -27,7 +26,7 @@ _NAMES = re.compile(r"^[^:]*: |@.*")
 class Post:
     """A message in a channel; `thread_id` is the id of the message that it replies to, or its own if it has replies.
 
-    `files` are the names of its files.
+    `files` are the names of its files. `is_edited`: it had another text before, as its product says.
     """
 
     id: str
@@ -36,6 +35,7 @@ class Post:
     text: str
     thread_id: str = ""
     files: tuple[str, ...] = ()
+    is_edited: bool = False
 
     def lines(self) -> str:
         """Return the message as a line of a transcript, or as several."""
@@ -51,9 +51,15 @@ def transcript(
     for part in sorted(_parts(posts), key=lambda part: part[0].at):
         for number, piece in enumerate(_split(part)):
             own = part[0].thread_id or part[0].id
-            text = _text(f"#{name}", piece)
             messages.append(
-                Said(f"{own}/{number}" if number else own, "user", text, piece[0].at, parent=len(messages) - 1)
+                Said(
+                    f"{own}/{number}" if number else own,
+                    "user",
+                    _text(f"#{name}", piece),
+                    piece[0].at,
+                    parent=len(messages) - 1,
+                    is_edited=any(post.is_edited for post in piece),
+                )
             )
             left_out[MEDIA] += sum(len(post.files) for post in piece)
     return Conversation(
@@ -68,23 +74,45 @@ def transcript(
     )
 
 
-def merge_texts(known: str, new: str) -> str:
+def merge_texts(known: str, new: str, *, is_edited: bool) -> str:
     """Return the lines of two texts of one part by their days; of lines that differ in names only, the new one.
 
     An export can be of other days than the one before, and people and channels can have other names since.
+
+    `is_edited`: the new text has edited messages, so the known lines in whose place it has others are left out as their
+    former texts. What is only missing in the new text stays.
     """
     channel = new.partition("\n")[0].rpartition(", ")[0]
-    lines = list(_dated_lines(new))
-    present = {(day, _NAMES.sub("", line)) for day, line in lines}
-    lines += [(day, line) for day, line in _dated_lines(known) if (day, _NAMES.sub("", line)) not in present]
+    known_days, new_days = _lines_by_day(known), _lines_by_day(new)
     merged: list[str] = []
-    for day, lines_of_day in groupby(sorted(lines, key=itemgetter(0)), key=itemgetter(0)):
-        merged += [f"{channel}, {day}", *(line for _day, line in lines_of_day)]
+    for day in sorted(known_days | new_days):
+        merged += [f"{channel}, {day}", *_merge_day(known_days[day], new_days[day], is_edited=is_edited)]
     return "\n".join(merged)
 
 
-def _dated_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a part with their days, each of which stands in a line of its own after the channel."""
+def _merge_day(known: list[str], new: list[str], *, is_edited: bool) -> list[str]:
+    changed = {place for place, lines in _missing_lines(new, known) if lines} if is_edited else set()
+    return new + [line for place, lines in _missing_lines(known, new) if place not in changed for line in lines]
+
+
+def _missing_lines(lines: list[str], others: list[str]) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Yield the lines that `others` lacks, names aside: those between two others together, with these two as place."""
+    present = {_NAMES.sub("", line) for line in others}
+    before = ""
+    missing: list[str] = []
+    for line in lines:
+        words = _NAMES.sub("", line)
+        if words not in present:
+            missing.append(line)
+            continue
+        yield (before, words), missing
+        before, missing = words, []
+    yield (before, ""), missing
+
+
+def _lines_by_day(text: str) -> defaultdict[str, list[str]]:
+    """Return the lines of a part by their days, each of which stands in a line of its own after the channel."""
+    days: defaultdict[str, list[str]] = defaultdict(list)
     first, *lines = text.split("\n")
     channel, _separator, day = first.rpartition(", ")
     for line in lines:
@@ -92,7 +120,8 @@ def _dated_lines(text: str) -> Iterator[tuple[str, str]]:
         if name == channel and _DATE.fullmatch(date):
             day = date
         else:
-            yield day, line
+            days[day].append(line)
+    return days
 
 
 def _parts(posts: Iterable[Post]) -> Iterator[list[Post]]:
