@@ -324,6 +324,21 @@ def test_an_export_gives_another_account_the_same(memory, alice, bob):
         assert import_conversations(file, person_id=person.pk).already_there == 11
 
 
+def test_an_archive_packed_with_its_folder_is_imported_whole(memory, alice, bob):
+    remembered_turn(alice, thread(alice), "The greenhouse is painted in May.")
+    memory.add_note("The key hangs behind the clock.", space=access.personal_space(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
+    document(alice, "house.txt", "The house has three floors. " * 20)
+    packed = io.BytesIO()
+    with exported_archive(alice) as archive, zipfile.ZipFile(packed, "w") as package:
+        for name in archive.namelist():
+            package.writestr(f"cato-alice/{name}", archive.read(name))
+
+    report = import_conversations(packed, person_id=bob.pk)
+
+    assert (report.found, report.imported, report.skipped) == (3, 3, [])
+    assert Turn.objects.get(author=bob).message == "The greenhouse is painted in May."
+
+
 def test_an_interrupted_import_of_a_document_goes_on_with_the_versions_that_are_missing(memory, alice, bob):
     house = document(alice, "house.txt", "The house has three floors. " * 20)
     upload(alice, "house.txt", "The house has four floors. " * 20, version_of=house)

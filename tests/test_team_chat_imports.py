@@ -350,6 +350,28 @@ def test_a_mattermost_export_is_imported(person):
     assert import_conversations(data, person_id=person.id).turns == 0
 
 
+CHANNEL = {"type": "channel", "channel": {"team": "sea", "name": "buoys", "display_name": "Buoys", "type": "O"}}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        slack({"buoys/2024-05-03": [said(MAY_3, "Hello")]}),
+        mattermost(CHANNEL, {"type": "post", "post": POST | {"message": "Hello"}}),
+    ],
+    ids=["slack", "mattermost"],
+)
+def test_an_export_packed_with_its_folder_is_read_like_the_folder(person, tmp_path, data):
+    with zipfile.ZipFile(data) as package:
+        files = {f"halden/export/{name}": package.read(name).decode() for name in package.namelist()}
+        package.extractall(tmp_path / "folder" / "export")
+    packed = zipped({"halden/": "", **files, "__MACOSX/halden/._export": "x", ".DS_Store": "x"})
+
+    assert count_conversations(packed) == 1
+    assert import_conversations(packed, person_id=person.id).imported == 1
+    assert import_conversations(tmp_path / "folder", person_id=person.id).already_there == 1
+
+
 def test_other_lines_are_no_mattermost_export(person):
     assert not list(conversations(zipped({"notes.jsonl": '{"id": 1}', "a.json": "[]"})))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Self, cast
 
@@ -24,7 +25,9 @@ _MAX_MEMBERS = 200_000
 _MAX_RATIO = 200
 _RATIO_MATTERS_FROM = 20_000_000
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-# Of the export of an account of Cato; files, opinions and statements belong to what was imported before.
+# The folders, and other files, of the export of an account of Cato; files, opinions and statements belong to what was
+# imported before them.
+_FOLDERS = {"threads", "documents", "attachments"}
 _LINES = (
     "notes.jsonl", "records.jsonl", "prompts.jsonl", "instructions.jsonl", "attachments.jsonl", "opinions.jsonl",
     "superseded.jsonl", "statements.jsonl",
@@ -48,7 +51,7 @@ def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 class ExportFiles:
-    """The files of an export by their paths."""
+    """The files of an export by their paths, without the folder in which all of them are."""
 
     def __init__(self, source: Path | BinaryIO) -> None:
         self._source = source
@@ -95,7 +98,9 @@ class ExportFiles:
         if isinstance(source, Path):
             found = memory.list_server_folder(source)
             if source.is_dir():
-                return {file.name.partition("/")[2]: partial(memory.open_server_file, file) for file in found}
+                inside = {file.name.partition("/")[2]: file for file in found}
+                top = _top_folder(inside)
+                return {name.removeprefix(top): partial(memory.open_server_file, inside[name]) for name in inside}
         position = None if isinstance(source, Path) else source.tell()
         try:
             package = self._stack.enter_context(zipfile.ZipFile(source))
@@ -105,7 +110,8 @@ class ExportFiles:
             # The conversations are read from the same file meanwhile.
             if position is not None:
                 cast(BinaryIO, source).seek(position)
-        self._infos = {info.filename: info for info in package.infolist()}
+        top = _top_folder(package.namelist())
+        self._infos = {info.filename.removeprefix(top): info for info in package.infolist()}
         return {name: partial(package.open, info) for name, info in self._infos.items()}
 
 
@@ -129,13 +135,21 @@ def _in_file(name: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
 
 def _chosen(names: Collection[str]) -> list[str]:
     """Return the sorted names of JSON files with conversations, projects and memories, or of all JSON files."""
+    top = _top_folder(names)
     files = sorted(name for name in names if name.lower().endswith(".json") and not _is_hidden(name))
-    if any(name.startswith("threads/") for name in files):  # the export of an account of Cato
-        lines = [name for name in _LINES if name in names]
-        return [*(name for name in files if name.startswith(("threads/", "documents/"))), *lines]
+    if any(name.startswith(f"{top}threads/") for name in files):  # the export of an account of Cato
+        lines = [top + name for name in _LINES if top + name in names]
+        return [*(name for name in files if name.startswith((f"{top}threads/", f"{top}documents/"))), *lines]
     if not any(_is_called(name, "conversations") for name in files):
         return files
     return [name for name in files if _is_called(name, "conversations", "projects", "memories")]
+
+
+def _top_folder(names: Iterable[str]) -> str:
+    """Return the folder, with its slash, in which all visible files are; "" if there is none."""
+    folders = [name.split("/")[:-1] for name in names if not (_is_hidden(name) or name.endswith("/"))]
+    levels = takewhile(lambda level: {*level} == {level[0]} - _FOLDERS, zip(*folders, strict=False))
+    return "".join(f"{level[0]}/" for level in levels)
 
 
 def _is_called(name: str, *beginnings: str) -> bool:
