@@ -53,7 +53,6 @@ def conversation(title: str, turns: int, began: datetime, *, is_remembered: bool
     messages = [
         {
             "id": f"{title} {number}",
-            "author": "Ada",
             "said_at": (began + timedelta(minutes=number)).isoformat(),
             "message": f"Question {number} of {title}: where is the key of station {number}?",
             "answer": f"It hangs **behind the clock** of station {number}.\n\n- Ask for it\n- Bring it back\n",

@@ -790,7 +790,7 @@ def export_of(of_thread: Thread) -> io.BytesIO:
 
 
 def test_an_export_is_imported_completely_elsewhere(person):
-    alice = PersonFactory()
+    alice = PersonFactory(name=person.name)
     exported = thread(alice, title="Übergabe", is_remembered=False)
     turn(exported, "Ünïcode\n\n```\ncode\n```", "# An answer\n\nwith *marks*", model="m")
     turn(exported, "Not answered", "")
@@ -821,6 +821,16 @@ def test_messages_of_a_shared_thread_name_their_authors(person):
     ]
 
 
+def test_messages_of_a_thread_of_somebody_else_name_their_author(person):
+    theirs = thread(PersonFactory(name="Ines Dvorak"))
+    turn(theirs, "I hung up the key.", "Noted.")
+
+    import_conversations(export_of(theirs), person_id=person.id)
+
+    copy = Turn.objects.get(author=person)
+    assert (copy.message, copy.answer) == ("Ines Dvorak: I hung up the key.", "Noted.")
+
+
 def test_an_export_of_an_existing_thread_is_recognised(person):
     own_thread = thread(person)
     turn(own_thread)
@@ -843,7 +853,7 @@ def test_an_export_does_not_restore_data_forgotten_since(memory, person):
 
 
 def test_a_turn_forgotten_before_the_export_is_not_imported(memory, person):
-    alice = PersonFactory()
+    alice = PersonFactory(name=person.name)
     exported = thread(alice)
     removed, stored = turn(exported, "The PIN is 8253", "Noted"), turn(exported, "Two", "2")
     forgotten = exchange(alice, removed.message, removed.answer, thread_id=exported.id, turn_id=removed.id)

@@ -115,11 +115,14 @@ def import_conversations(
     with ExportFiles(source) as files:
         archive = ArchiveImport(files, space, person_id)
         pictures = PictureImport(files, space)
+        own_names = {"", cato.account_name(files), _name_of(person_id)}
         for item in conversations(source, name_of_account=_accounts_by_email()):
             report.found += 1
             if isinstance(item, Unread):
                 report.skip(item.title, item.why, item.kind)
             elif isinstance(item, Conversation):
+                if item.author not in own_names:
+                    item = cato.with_author(item)
                 _import_one(item, archive, pictures, report, progress, has_channel_projects=has_channel_projects)
             else:
                 _import_extra(item, archive, report)
@@ -135,6 +138,10 @@ def _accounts_by_email() -> NameOfAccount:
     people = get_user_model().objects.filter(is_active=True).values_list("email", "name")
     names = {email.casefold(): name for email, name in people if email}
     return lambda email: names.get(email.casefold(), "")
+
+
+def _name_of(person_id: uuid.UUID) -> str:
+    return get_user_model().objects.values_list("name", flat=True).get(pk=person_id)
 
 
 def _import_extra(item: Project | Memories | ArchivedPart, archive: ArchiveImport, report: ImportReport) -> None:

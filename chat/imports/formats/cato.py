@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import replace
 
 from chat.imports.formats.conversation import MEDIA, Conversation, Said
 from chat.imports.formats.extras import Memories, Project
+from chat.imports.formats.sources import ExportFiles
 from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, rows_in, text_in
-from memory.api import excerpt
+from memory.api import CatoError, excerpt
 
 PROVIDER = "Cato"
 FORMAT = "cato-thread"
+
+_ACCOUNT = "account.json"
+_MAX_ACCOUNT_BYTES = 5_000_000
 
 
 def knows(item: Fields) -> bool:
@@ -25,7 +31,7 @@ def read(item: Fields) -> Conversation:
     message begins with the name of its author, because all of them are imported as those of one person.
     """
     thread, turns = fields_in(item.get("thread")), rows_in(item.get("turns"))
-    is_shared = len({name_in(turn.get("author")) for turn in turns}) > 1
+    authors = {name_in(turn.get("author")) for turn in turns}
     said: list[Said] = []
     last_of: dict[str, int] = {}  # the index of the last message of each turn
     current, attached = -1, 0
@@ -34,7 +40,7 @@ def read(item: Fields) -> Conversation:
         is_forgotten = turn.get("is_forgotten") is True
         if not message:  # a forgotten turn without its text
             continue
-        if is_shared:
+        if len(authors) > 1:
             message = f"{name_in(turn.get('author'))}: {message}"
         attached += sum(len(names) for key in ("pictures", "files") if isinstance(names := turn.get(key), list))
         is_first = "parent_id" in turn and turn["parent_id"] is None
@@ -56,7 +62,26 @@ def read(item: Fields) -> Conversation:
         left_out=Counter({MEDIA: attached}),
         current=current,
         is_remembered=thread.get("is_remembered") is not False,
+        author=authors.pop() if len(authors) == 1 else "",
     )
+
+
+def with_author(conversation: Conversation) -> Conversation:
+    """Return the thread with the name of its author before each message."""
+    messages = tuple(
+        replace(said, text=f"{conversation.author}: {said.text}") if said.role == "user" else said
+        for said in conversation.messages
+    )
+    return replace(conversation, messages=messages)
+
+
+def account_name(files: ExportFiles) -> str:
+    """Return the name of the person whose account was exported; "" if the files are no such export."""
+    try:
+        with files.open(_ACCOUNT, max_bytes=_MAX_ACCOUNT_BYTES) as stream:
+            return text_in(fields_in(json.loads(stream.read(_MAX_ACCOUNT_BYTES))).get("name"))
+    except (CatoError, ValueError, RecursionError):
+        return ""
 
 
 def is_note(item: Fields) -> bool:

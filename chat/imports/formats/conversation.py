@@ -68,7 +68,8 @@ class Conversation:
     """An imported conversation; `id` is that of the other product, `left_out` counts parts without text.
 
     `messages` has all branches, each message after its parent; `current` is the index of the last one of the active branch.
-    The messages of a transcript are what people wrote to each other, without answers.
+    The messages of a transcript are what people wrote to each other, without answers. `author` is the name of whoever
+    wrote all messages, "" if the file does not say it.
     """
 
     provider: str
@@ -83,6 +84,7 @@ class Conversation:
     is_archived: bool = False
     instructions: str = ""
     is_transcript: bool = False
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
