@@ -258,6 +258,7 @@ from memory.stats.history import (
     recall_rates,
 )
 from memory.text import (
+    clean_json,
     clean_name,
     clean_text,
     content_hash,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
 import uuid
+from typing import Any
 
 _SPACES = re.compile(r"\s+")
 # Markdown syntax that excerpts omit: fences, headings, quotes, bullets, table rules; emphasis and code. Nothing here tries
@@ -28,6 +30,19 @@ def clean_text(text: str) -> str:
     """
     text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def clean_json(value: Any) -> Any:
+    """Return the JSON value with clean texts. Raises ValueError for a number that JSON and databases do not know."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [clean_json(item) for item in value]
+    if isinstance(value, dict):
+        return {clean_text(name): clean_json(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not finite.")
+    return value
 
 
 def without_citations(text: str) -> str:

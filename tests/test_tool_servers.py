@@ -8,7 +8,9 @@ import json
 import re
 import sys
 import uuid
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,8 @@ import yaml
 
 from chat.errors import InvalidMessageError
 from chat.models import ToolServer
+from chat.models import ToolServer
+from chat.tools import connection, servers
 from chat.tools.guarded_http import is_public
 from chat.tools.servers import add_server
 from tests import server, tool_server
@@ -437,3 +441,25 @@ def test_a_connection_is_made_to_the_address_that_was_checked(monkeypatch):
     monkeypatch.setattr(guarded_http, "_public_address", resolve)
     asyncio.run(get())
     assert sent == [("93.184.216.34", "tools.example.org", "tools.example.org")]
+
+
+@pytest.mark.django_db
+def test_tools_are_stored_without_what_a_database_refuses(monkeypatch):
+    def tool(name: str, **about: Any) -> SimpleNamespace:
+        schema = {"type": "object", "properties": {"ci\x00ty": about}}
+        return SimpleNamespace(name=name, title=None, description="Rain\x00", input_schema=schema, annotations=None)
+
+    async def list_tools(cursor: None) -> SimpleNamespace:
+        patterned = tool("rain", pattern=r"[^\u0000]", description="half a \ud83c")
+        return SimpleNamespace(tools=[patterned, tool("snow", default=float("nan"))], next_cursor=None)
+
+    @asynccontextmanager
+    async def connected(target: connection.ConnectionTarget):
+        yield SimpleNamespace(list_tools=list_tools)
+
+    monkeypatch.setattr(connection, "_connected", connected)
+    servers.add_server("Weather", "https://tools.example.org/mcp", "")
+
+    (stored,) = ToolServer.objects.get().tools
+    assert (stored["name"], stored["description"]) == ("rain", "Rain")
+    assert stored["parameters"]["properties"] == {"city": {"pattern": r"[^\u0000]", "description": "half a \ufffd"}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
@@ -15,7 +14,7 @@ from cato_web.openai_api.errors import OpenAIError
 from cato_web.openai_api.messages import Message, build_conversation, check_roles
 from cato_web.openai_api.tool_requests import tool_options
 from chat.services import ClientConversation
-from memory.api import clean_text, format_number
+from memory.api import clean_json, format_number
 
 # Options are stored with the turn, so their size is limited.
 _MAX_FORMAT_LENGTH = 100_000  # characters of JSON
@@ -135,15 +134,11 @@ def check_supported(body: ChatRequest) -> None:
 
 def storable(value: Any, param: str) -> Any:
     """Return the JSON value with clean texts. Raises OpenAIError for a number that JSON and databases do not know."""
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, list):
-        return [storable(item, param) for item in value]
-    if isinstance(value, dict):
-        return {clean_text(name): storable(item, param) for name, item in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        raise OpenAIError(_("%(name)s contains a number that is not finite.") % {"name": param}, param=param)
-    return value
+    try:
+        return clean_json(value)
+    except ValueError as error:
+        sentence = _("%(name)s contains a number that is not finite.")
+        raise OpenAIError(sentence % {"name": param}, param=param) from error
 
 
 def _unsupported(sentence: str, param: str) -> OpenAIError:

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from chat.encryption import decrypt
 from chat.errors import ToolServerError
 from chat.models import ToolServer
-from memory.api import clean_text
+from memory.api import clean_json, clean_text
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -161,7 +161,10 @@ def _short(cause: BaseException) -> str:
 
 def _server_tool(tool: Tool) -> ServerTool | None:
     """Return a tool as it is stored; None if its name or its parameters cannot be used."""
-    parameters = tool.input_schema or {"type": "object", "properties": {}}
+    try:
+        parameters = clean_json(tool.input_schema or {"type": "object", "properties": {}})
+    except ValueError:
+        return None
     if not _NAME.fullmatch(tool.name) or len(json.dumps(parameters)) > _MAX_PARAMETERS:
         return None
     notes = tool.annotations
