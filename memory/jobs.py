@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.apps import apps
 from django.conf import settings
@@ -67,6 +68,23 @@ def _queue_of(model: type[Job], now: datetime) -> QueueStats:
     waiting = rows.filter(state=Job.State.PENDING)
     oldest = due(rows, now).aggregate(oldest=Min("due_at"))["oldest"]
     return QueueStats(model.__name__.lower(), waiting.count(), rows.filter(state=Job.State.FAILED).count(), oldest)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedKind:
+    """Failed jobs of another package that administrators see and retry.
+
+    `rows` returns them; `describe` returns what one of them is, without any text of it, and since when it has failed;
+    `retry` retries some of them and returns their number.
+    """
+
+    rows: Callable[[], QuerySet[Any]]
+    describe: Callable[[Any], tuple[str, datetime]]
+    retry: Callable[[QuerySet[Any]], int]
+
+
+# By the kind; other packages add theirs once all models are loaded.
+FAILED_KINDS: dict[str, FailedKind] = {}
 
 
 def has_due(rows: QuerySet[J]) -> bool:

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from cato_web.accounts import roles
-from cato_web.accounts.models import AuditEntry
+from cato_web.accounts.models import AuditEntry, ExportJob
 from chat import signals as chat_signals
 from chat.models import ImportJob
 from memory.administration import operations, retention, reveals
@@ -535,6 +535,29 @@ def test_failed_jobs_are_listed_without_text_and_can_be_retried(memory, page, bo
     page.post(reverse("admin_retry"))
     assert EmbeddingJob.objects.get(exchange=row).state == Job.State.PENDING
     assert not DocumentVersion.objects.filter(stage="failed").exists()
+
+
+def test_failed_imports_and_exports_are_listed_and_retried_if_that_can_help(page, bob):
+    failed = {"state": Job.State.FAILED, "due_at": timezone.now(), "error": "The disk is full"}
+    # The file of an import that cannot be read is deleted.
+    kept, refused = (ImportJob.objects.create(owner=bob, name="barn.zip", file=file, **failed) for file in ("x", ""))
+    export = ExportJob.objects.create(person=bob, requested_at=timezone.now(), **failed)
+
+    text = page.get(reverse("admin_jobs")).text
+    assert text.count("The disk is full") == 2
+    assert "import of Bob Team" in text
+    assert "export of Bob Team" in text
+    assert "barn" not in text
+
+    page.post(reverse("admin_retry"), {"job": f"import:{kept.pk}"})
+    kept.refresh_from_db()
+    export.refresh_from_db()
+    assert (kept.state, export.state) == (Job.State.PENDING, Job.State.FAILED)
+
+    page.post(reverse("admin_retry"))
+    refused.refresh_from_db()
+    export.refresh_from_db()
+    assert (refused.state, export.state) == (Job.State.FAILED, Job.State.PENDING)
 
 
 def test_failures_in_a_retired_index_are_neither_listed_nor_retried(memory, page, bob):

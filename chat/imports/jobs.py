@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.core.files import File
@@ -127,3 +127,15 @@ def delete_failed_files() -> int:
 def delete_orphaned_imports(*, dry_run: bool = False) -> int:
     """Delete stored files to which no import refers; return their number."""
     return memory.delete_orphaned_files(ImportJob, "file", folder=IMPORTS, older_than=_FILE_TTL, dry_run=dry_run)
+
+
+def _list_failed() -> QuerySet[ImportJob]:
+    """Return the failed imports that can be retried; a file that cannot be read is no matter of administrators."""
+    return ImportJob.objects.filter(state=Job.State.FAILED).exclude(file="").select_related("owner")
+
+
+def _describe(row: ImportJob) -> tuple[str, datetime]:
+    return _("import of %(name)s") % {"name": row.owner}, row.finished_at or row.created_at
+
+
+jobs.FAILED_KINDS["import"] = jobs.FailedKind(_list_failed, _describe, lambda rows: sum(map(retry, rows)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from cato_web.accounts.export.selection import select_own
 from cato_web.accounts.models import EXPORTS, ExportJob, User
@@ -96,3 +98,21 @@ def _without_old_file(row: ExportJob) -> ExportJob | None:
         elif same.update(file="", size=0, is_outdated=True):
             memory.delete_after_commit(name)
     return ExportJob.objects.filter(pk=row.pk).first()
+
+
+def _list_failed() -> QuerySet[ExportJob]:
+    return ExportJob.objects.filter(state=Job.State.FAILED).select_related("person")
+
+
+def _describe(row: ExportJob) -> tuple[str, datetime]:
+    return _("export of %(name)s") % {"name": row.person}, row.finished_at or row.requested_at
+
+
+def _retry(rows: QuerySet[ExportJob]) -> int:
+    people = [row.person for row in rows]
+    for person in people:
+        request_export(person)
+    return len(people)
+
+
+jobs.FAILED_KINDS["export"] = jobs.FailedKind(_list_failed, _describe, _retry)

@@ -82,6 +82,7 @@ def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
         "embedding": (embeddings, retry_failed),
         "erasure": (erasures, _retry_erasures),
         "document": (versions, _retry_extraction),
+        **{name: (kind.rows(), kind.retry) for name, kind in job_rows.FAILED_KINDS.items()},
     }
 
 
@@ -99,6 +100,9 @@ def _retry_extraction(rows: QuerySet[DocumentVersion]) -> int:
 
 
 def _build_row(kind: str, row: Any) -> JobRow:
+    if (listed := job_rows.FAILED_KINDS.get(kind)) is not None:
+        description, since = listed.describe(row)
+        return JobRow(f"{kind}:{row.pk}", _("failed"), description, row.error, row.attempt, since)
     if isinstance(row, DocumentVersion):
         description = _("version %(number)s of a document of %(name)s, %(size)s") % {
             "number": row.number,
