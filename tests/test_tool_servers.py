@@ -18,7 +18,6 @@ import yaml
 
 from chat.errors import InvalidMessageError
 from chat.models import ToolServer
-from chat.models import ToolServer
 from chat.tools import connection, servers
 from chat.tools.guarded_http import is_public
 from chat.tools.servers import add_server

@@ -130,7 +130,7 @@ def delete_orphaned_imports(*, dry_run: bool = False) -> int:
 
 
 def _list_failed() -> QuerySet[ImportJob]:
-    """Return the failed imports that can be retried; a file that cannot be read is no matter of administrators."""
+    """Return the failed imports that can be retried; a file that cannot be read concerns its owner alone."""
     return ImportJob.objects.filter(state=Job.State.FAILED).exclude(file="").select_related("owner")
 
 

@@ -68,8 +68,8 @@ class Conversation:
     """An imported conversation; `id` is that of the other product, `left_out` counts parts without text.
 
     `messages` has all branches, each message after its parent; `current` is the index of the last one of the active branch.
-    The messages of a transcript are what people wrote to each other, without answers. `author` is the name of whoever
-    wrote all messages, "" if the file does not say it.
+    The messages of a transcript are what people wrote to each other, without answers. `author` is the name of the
+    person who wrote all messages, "" if the file does not say it.
     """
 
     provider: str

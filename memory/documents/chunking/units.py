@@ -63,14 +63,14 @@ def _split_long(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span
             yield Span(start, stop), is_part
 
 
-def _join_lines(every: Iterable[Span], most: int) -> Iterator[Span]:
-    """Yield lines, those that follow each other as one while they have at most `most` characters.
+def _join_lines(every: Iterable[Span], limit: int) -> Iterator[Span]:
+    """Yield lines, those that follow each other as one while they have at most `limit` characters.
 
     A unit takes as long as a sentence, and a list without marks can have a line for every few characters.
     """
     joined: Span | None = None
     for line in every:
-        if joined and line.end - joined.start <= most:
+        if joined and line.end - joined.start <= limit:
             joined = Span(joined.start, line.end)
             continue
         if joined:
