@@ -35,7 +35,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 from urllib.request import Request, urlopen
 
-from tests.faults import FAULTS, Fault
+from tests.faults import FAULTS, Fault, event
 from tests.statement_replies import write_statements
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -65,7 +65,7 @@ STRICT = {
 }
 # Also error-<status> and the names in tests/faults.py. "blind" answers 400 to messages with images, "toolless" to tools,
 # "schemaless" to a response format, "overfull" to results of tools, "reads-arguments" to calls with arguments that are no
-# JSON; "schemaless-500" answers 500 to a response format.
+# JSON; "schemaless-500" answers 500 to a response format, "error-event" streams the error.
 MODES = (
     "ok",
     "slow",
@@ -77,6 +77,7 @@ MODES = (
     "reads-arguments",
     "schemaless",
     "schemaless-500",
+    "error-event",
     "wrong-dimension",
     *STRICT,
 )
@@ -237,6 +238,8 @@ async def _answer(path: str, state: KeyState, body: Any, receive: Receive, send:
             pass
     elif mode in FAULTS:
         await _fault(FAULTS[mode], receive, send)
+    elif mode == "error-event" and body:
+        await _fault(Fault([event(script.error)]), receive, send)
     elif mode.startswith("error-") and (body or not script.error):
         status = int(mode.removeprefix("error-"))
         headers = [(b"retry-after", str(script.retry_after).encode())] if status in (429, 503) else []

@@ -95,6 +95,7 @@ def test_characters_split_between_chunks_are_joined(api_client, endpoint, mode, 
     [
         ("error-object", "The model's server failed in the middle of the answer."),
         ("error-text", "The model's server failed in the middle of the answer."),
+        ("event-limited-midway", "Rate limited by the model endpoint. Try again."),
         ("reset", "The answer was cut off."),
         ("no-finish", "The answer was cut off."),
         ("finish-error", "The answer was cut off."),
@@ -121,6 +122,9 @@ def test_an_interrupted_answer_keeps_the_received_text_and_shows_the_reason(api_
         ("empty", "sent no answer"),
         ("finish-error-silent", "sent no answer"),
         ("usage-alone", "sent no answer"),
+        ("event-error", "sent no answer"),
+        ("event-limited", "Rate limited by the model endpoint. Try again."),
+        ("event-too-long", "Send less, or choose another model."),
         ("hang", "The model sent nothing for 2 seconds. Try again."),
         ("bad-gateway", "The model's server failed (HTTP 502). Try again."),
         ("error-503", "The model's server failed (HTTP 503). Try again in 1 second."),
@@ -162,6 +166,13 @@ def test_a_rate_limit_shows_when_to_retry(api_client, endpoint, seconds, sentenc
     endpoint.script(KEY, mode="error-429", retry_after=seconds)
     turn = api_client.post("/api/ask", json={"message": "Now?"}).json()
     assert turn["error"]["message"].endswith(sentence)
+
+
+def test_an_answer_that_has_begun_with_reasoning_is_not_requested_again(api_client, endpoint):
+    turn = ask(api_client, endpoint, "event-rejected-midway")
+
+    assert "rejected the request (HTTP 400)" in turn["error"]["message"]
+    assert len(endpoint.requests(KEY)) == 1
 
 
 def test_cookies_of_an_endpoint_are_not_sent_back(api_client, endpoint):

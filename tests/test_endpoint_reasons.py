@@ -13,7 +13,7 @@ from openai import OpenAI
 from chat.errors import NO_REASON, EndpointReason
 from chat.llm import failures
 from chat.llm.endpoint import ModelEndpoint
-from chat.llm.reasons import read_reason
+from chat.llm.reasons import read_reason, reason_in
 from tests.server import Client, wait_for
 from tests.tokens import create_tokens
 
@@ -162,15 +162,16 @@ def unique(text: str) -> str:
 
 @REQUESTS
 @STREAMS
-def test_clients_get_the_reason_of_a_rejected_request(client, cato, endpoint, request_answer, stream):
-    endpoint.script(KEY, mode="error-400", error=CONTEXT_ERROR)
+@pytest.mark.parametrize(("mode", "how"), [("error-400", "HTTP 400"), ("error-event", "with an error event")])
+def test_clients_get_the_reason_of_a_rejected_request(client, cato, endpoint, request_answer, stream, mode, how):
+    endpoint.script(KEY, mode=mode, error=CONTEXT_ERROR)
     with pytest.raises(openai.BadRequestError) as rejected:
         request_answer(client, unique("How long"), stream=stream)
 
     error = rejected.value
     assert TOO_LONG in error.message
     assert (error.code, error.type) == ("context_length_exceeded", "invalid_request_error")
-    assert f"HTTP 400: context_length_exceeded, invalid_request_error, {TOO_LONG}" in cato.logs()
+    assert f"answered {how}: context_length_exceeded, invalid_request_error, {TOO_LONG}" in cato.logs()
 
 
 @REQUESTS
@@ -291,3 +292,28 @@ def test_an_account_without_credit_is_recognised_and_trying_again_is_not_advised
     failure = failures.status_error(status, "", host="models.halden", model="fake", reason=reason)
     assert str(failure) == "The account at models.halden has no credit left. An administrator can add some."
     assert failure.code == "refused"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        ({"message": "Slow down.", "code": "rate_limit_exceeded"}, "rate_limited", "Rate limited"),  # OpenAI
+        ({"message": "Slow down.", "type": "rate_limit_error"}, "rate_limited", "Rate limited"),  # Anthropic
+        ({"message": "Slow down.", "code": 429}, "rate_limited", "Rate limited"),  # OpenRouter
+        ({"message": "Slow down.", "code": "429"}, "rate_limited", "Rate limited"),
+        ({"message": "Insufficient credits", "code": 402}, "refused", "no credit left"),
+        ({"message": "Your quota is used up.", "code": "insufficient_quota"}, "refused", "no credit left"),
+        ({"message": "No images.", "type": "BadRequestError", "code": 400}, "rejected", "rejected the request"),  # vLLM
+        ({"message": "No images.", "type": "invalid_request_error"}, "rejected", "rejected the request"),
+        ({"message": "The prompt is too long.", "type": "api_error"}, "rejected", "Send less"),
+        ({"message": "Overloaded.", "code": 503}, "broken", "in the middle"),
+        ({"message": "Overloaded.", "code": [4] * 3}, "broken", "in the middle"),
+        ({"message": "Overloaded."}, "broken", "in the middle"),
+    ],
+)
+def test_an_error_in_the_stream_is_classified_as_a_status_is(error, code, sentence):
+    reason = reason_in({"error": error}, ENDPOINT, [])
+    failure = failures.event_error(error.get("code"), host="halden", model="fake", reason=reason, has_begun=True)
+    assert failure.code == code
+    assert sentence in str(failure)
+    assert failure.reason.message == (error["message"] if code in ("rate_limited", "rejected") else "")

@@ -69,6 +69,15 @@ def test_a_client_is_told_that_the_model_does_not_accept_its_temperature(endpoin
     assert (caught.value.code, caught.value.reason.code) == ("rejected", "unsupported_value")
 
 
+def test_an_answer_that_has_begun_is_not_requested_again_without_a_field(endpoint, scripted):
+    scripted("event-unsupported-midway")
+
+    with pytest.raises(ModelError):
+        ask(endpoint, "event-unsupported-midway")
+
+    assert len(endpoint.requests("event-unsupported-midway")) == 1
+
+
 @pytest.mark.parametrize("arguments", ["", "{", "[1]", "null"])
 def test_a_call_with_arguments_that_are_no_json_does_not_make_the_prompt_unusable(endpoint, scripted, arguments):
     scripted("reads-arguments")

@@ -44,7 +44,7 @@ async def receive_answer(
         calls = await _receive(stream, endpoint, messages, {"tools": definitions})
     except ModelError as error:
         # Endpoints do not report in advance whether a model accepts tools.
-        if settings.CATO.llm.tools != "auto" or error.code != "rejected" or stream.text:
+        if settings.CATO.llm.tools != "auto" or error.code != "rejected" or stream.has_received:
             raise
         await _receive(stream, endpoint, messages)
         # Without tools, the same messages can fit into the model's context.

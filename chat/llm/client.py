@@ -18,7 +18,7 @@ from chat.errors import ModelError
 from chat.llm import failures
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
-from chat.llm.http import close_session, new_http_client, post
+from chat.llm.http import close_session, event_error, new_http_client, post
 from chat.llm.reasoning import ReasoningSplitter
 from chat.llm.tool_calls import portable_message
 from chat.llm.usage_counts import UsageMeter
@@ -70,7 +70,7 @@ async def stream(
                     if text != chunk.text:
                         chunk = replace(chunk, text=text, reasoning=chunk.reasoning + reasoning)
                 if not chunk.is_empty:
-                    has_begun = has_begun or bool(chunk.text or chunk.reasoning or chunk.tool_calls)
+                    has_begun = has_begun or chunk.has_content
                     yield chunk
     except ModelError as error:
         failure = error
@@ -90,18 +90,23 @@ async def _stream_chunks(
     """Yield the endpoint's events as chunks until `[DONE]`; the request is repeated without what the model does not accept."""
     unsupported = _unsupported.get((endpoint, model), frozenset())
     body = _request_body(messages, model, options)
+    has_begun = False
     while True:
         try:
             accepted = _accepted(body, unsupported, options)
             async with (
                 post(endpoint, "/chat/completions", accepted) as parts,
-                aclosing(_read_chunks(parts)) as chunks,
+                aclosing(_read_events(parts)) as events,
             ):
-                async for chunk in chunks:
+                async for event in events:
+                    if event.get("error"):
+                        raise await event_error(event, endpoint, accepted, has_begun=has_begun)
+                    chunk = parse_chunk(event)
+                    has_begun = has_begun or chunk.has_content
                     yield chunk
             return
         except ModelError as error:
-            name = error.reason.unsupported_field
+            name = "" if has_begun else error.reason.unsupported_field
             if name not in _OPTIONAL_FIELDS or name in unsupported or (name == "temperature" and name in options):
                 raise
             _unsupported[endpoint, model] = unsupported = unsupported | {name}
@@ -129,24 +134,18 @@ def _accepted(body: Mapping[str, Any], unsupported: Set[str], options: Mapping[s
     return accepted
 
 
-async def _read_chunks(parts: AsyncIterator[bytes]) -> AsyncGenerator[StreamChunk, None]:
+async def _read_events(parts: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any], None]:
     reader = EventReader()
     async for received in parts:
         for start in range(0, len(received), _SLICE_BYTES):
             if start:
                 await asyncio.sleep(0)
             for event in reader.feed(received[start : start + _SLICE_BYTES]):
-                yield _to_chunk(event)
+                yield event
             if reader.is_done:
                 return
     for event in reader.end():
-        yield _to_chunk(event)
-
-
-def _to_chunk(event: dict[str, Any]) -> StreamChunk:
-    if event.get("error"):
-        raise failures.failed_midway()
-    return parse_chunk(event)
+        yield event
 
 
 def _stream_failure(error: Exception, host: str, *, has_begun: bool) -> ModelError:

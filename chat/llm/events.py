@@ -44,10 +44,14 @@ class StreamChunk:
     system_fingerprint: str = ""
 
     @property
+    def has_content(self) -> bool:
+        """Return whether the chunk contains a part of the answer itself."""
+        return bool(self.text or self.reasoning or self.tool_calls)
+
+    @property
     def is_empty(self) -> bool:
         """Return whether the chunk contains nothing."""
-        has_text = self.text or self.reasoning or self.tool_calls
-        return not (has_text or self.usage or self.finish_reason or self.logprobs)
+        return not (self.has_content or self.usage or self.finish_reason or self.logprobs)
 
 
 class EventReader:

@@ -6,6 +6,7 @@ import re
 import time
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -24,6 +25,8 @@ _TOO_LONG_TEXT = re.compile(r"maximum context length|available context size|prom
 _NO_CREDIT = "insufficient_quota"
 # Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
+# Codes and types of errors in a stream, by which OpenAI and Anthropic say what the status of a response would.
+_NAMED_STATUSES = {"rate_limit_exceeded": 429, "rate_limit_error": 429, "invalid_request_error": 400}
 # What llama.cpp says with the status 500 about tools (without --jinja) and images, so that they are left out.
 _UNSUPPORTED_TEXT = re.compile(r"^tools param|^unsupported param: tools|^image input is not supported", re.IGNORECASE)
 _MAX_WAIT = 24 * 60 * 60  # seconds; a longer Retry-After is ignored
@@ -47,11 +50,6 @@ def connection_lost(has_begun: bool) -> ModelError:
     if has_begun:
         return ModelError(_("The answer was cut off."), "cut")
     return ModelError(_("The model's server sent no answer. Try again."), "cut")
-
-
-def failed_midway() -> ModelError:
-    """Return the error for an error event in the stream."""
-    return ModelError(_("The model's server failed in the middle of the answer."), "broken")
 
 
 def unreadable() -> ModelError:
@@ -152,6 +150,26 @@ def status_error(
         return ModelError(sentence % facts, "refused")
     sentence = _("The model's server failed (HTTP %(status)s).") % facts
     return ModelError(f"{sentence} {_when(wait)}", "broken", EndpointReason(retry_after=client_wait))
+
+
+def event_error(code: Any, *, host: str, model: str, reason: EndpointReason, has_begun: bool) -> ModelError:
+    """Return the error for an error event in a stream, with the HTTP status that is its `code` or that its names mean.
+
+    `has_begun`: a part of the answer has arrived.
+    """
+    if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)):
+        status = int(code)
+    elif is_too_long(reason):
+        status = 400
+    else:
+        status = next((_NAMED_STATUSES[name] for name in (reason.code, reason.kind) if name in _NAMED_STATUSES), 500)
+    failure = status_error(status, "", host=host, model=model, reason=reason)
+    if failure.code != "broken":
+        return failure
+    # The response itself had the status 200.
+    if has_begun:
+        return ModelError(_("The model's server failed in the middle of the answer."), "broken")
+    return ModelError(_("The model's server sent no answer. Try again."), "broken")
 
 
 def _wait(retry_after: str) -> int | None:

@@ -17,10 +17,10 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
-from chat.errors import ModelError
+from chat.errors import EndpointReason, ModelError
 from chat.llm import failures
 from chat.llm.endpoint import ModelEndpoint
-from chat.llm.reasons import MAX_BODY_BYTES, read_reason
+from chat.llm.reasons import MAX_BODY_BYTES, read_reason, reason_in
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -79,12 +79,30 @@ async def _status_error(response: ClientResponse, endpoint: ModelEndpoint, reque
     received = await _error_body(response)
     # Its text is compared with the whole prompt.
     reason = await asyncio.to_thread(read_reason, received, endpoint, request["messages"])
-    said = ", ".join(text for text in (reason.code, reason.kind, reason.message) if text)
-    log.warning("%s answered HTTP %d: %s", endpoint.name or "the first endpoint", response.status, said or "no reason")
+    _log_reason(endpoint, f"HTTP {response.status}", reason)
     retry_after = response.headers.get("retry-after", "")
     return failures.status_error(
         response.status, retry_after, host=endpoint.host, model=request["model"], reason=reason
     )
+
+
+async def event_error(
+    event: dict[str, Any], endpoint: ModelEndpoint, request: dict[str, Any], *, has_begun: bool
+) -> ModelError:
+    """Return the error for an event with an error in a response with status 200, and log what the endpoint said.
+
+    `has_begun`: a part of the answer has arrived.
+    """
+    reason = await asyncio.to_thread(reason_in, event, endpoint, request["messages"])
+    _log_reason(endpoint, "with an error event", reason)
+    error = event["error"]
+    status = error.get("code") if isinstance(error, dict) else None
+    return failures.event_error(status, host=endpoint.host, model=request["model"], reason=reason, has_begun=has_begun)
+
+
+def _log_reason(endpoint: ModelEndpoint, how: str, reason: EndpointReason) -> None:
+    said = ", ".join(text for text in (reason.code, reason.kind, reason.message) if text)
+    log.warning("%s answered %s: %s", endpoint.name or "the first endpoint", how, said or "no reason")
 
 
 async def _error_body(response: ClientResponse) -> bytes:

@@ -55,6 +55,11 @@ def read_reason(body: bytes, endpoint: ModelEndpoint, messages: Sequence[dict[st
         content = json.loads(body)
     except (ValueError, RecursionError):
         return NO_REASON
+    return reason_in(content, endpoint, messages)
+
+
+def reason_in(content: Any, endpoint: ModelEndpoint, messages: Sequence[dict[str, Any]]) -> EndpointReason:
+    """Return the reason in the parsed JSON of an error, as `read_reason` does."""
     if isinstance(content, list) and content:
         content = content[0]
     error = content.get("error", content) if isinstance(content, dict) else None
