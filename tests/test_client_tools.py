@@ -118,6 +118,12 @@ def test_an_agent_runs_tools_for_several_rounds_in_one_turn(client, cato, endpoi
     )
 
 
+def test_each_round_of_an_agent_has_its_own_usage(client, endpoint):
+    endpoint.script(KEY, answer=["Let me see.", "Sunny."], calls=[[WEATHER]])
+    rounds = run_agent(client, [user(unique("How is the weather?"))])
+    assert [one.usage.completion_tokens for one in rounds] == [3, 1]
+
+
 def test_nothing_is_remembered_before_the_final_answer_and_the_page_says_what_is_called(client, cato, alice, endpoint):
     endpoint.script(KEY, answer="Let me see.", calls=[[WEATHER]])
     waiting = ask(client, [user(unique("And now?"))])

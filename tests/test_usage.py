@@ -21,7 +21,7 @@ from chat.llm import client
 from chat.llm.events import StreamChunk
 from chat.llm.usage_counts import UsageCounts, UsageMeter
 from chat.models import Thread, Turn, UsageDay, UsageLimit
-from chat.services import count_ended_answers, delete_last_turns, delete_thread, purge_deleted, retry_turn
+from chat.services import count_ended_answers, delete_last_turns, delete_thread, purge_deleted, resume_turn, retry_turn
 from chat.threads import lifecycle
 from chat.turns.placing import ApiOrigin
 from chat.turns.stopping import HEARTBEAT_TIMEOUT, interrupt_stale_answers
@@ -131,8 +131,9 @@ def test_the_usage_of_a_killed_process_is_in_its_last_checkpoint(memory, person)
     assert sums() == [("answer", 1, 50, 3)]
 
 
-def test_a_retried_answer_counts_both_attempts(memory, endpoint, person):
-    connect(endpoint, mode="cut", tokens=3)
+@pytest.mark.parametrize("mode", ["cut", "finish-error"])
+def test_a_retried_answer_counts_both_attempts_and_has_the_usage_of_the_last(memory, endpoint, person, mode):
+    connect(endpoint, mode=mode, tokens=3)
     one = answer(posted(person))
     first = one.uncounted_usage["prompt_tokens"]
     connect(endpoint)
@@ -142,6 +143,19 @@ def test_a_retried_answer_counts_both_attempts(memory, endpoint, person):
 
     assert again.state == Turn.State.COMPLETE
     assert sums()[0][:3] == ("answer", 2, first + again.usage["prompt_tokens"])
+
+
+def test_a_resumed_answer_has_the_usage_of_both_parts(memory, endpoint, person):
+    connect(endpoint, mode="length")
+    one = answer(posted(person))
+    assert one.usage == {"prompt_tokens": 3, "completion_tokens": 4}
+    connect(endpoint)
+    resume_turn(one)
+    whole = answer(one)
+    count_ended_answers()
+
+    assert whole.usage["completion_tokens"] == 4 + 5
+    assert sums() == [("answer", 2, whole.usage["prompt_tokens"], whole.usage["completion_tokens"])]
 
 
 def test_a_title_is_counted_with_its_thread(memory, endpoint, person, settings):

@@ -14,7 +14,7 @@ from chat.answers.preparation import PreparedAnswer
 from chat.answers.progress import AnswerProgress
 from chat.errors import NO_REASON, EndpointReason
 from chat.llm import failures
-from chat.llm.events import StreamChunk, add_usage
+from chat.llm.events import StreamChunk, add_usage, parse_usage
 from chat.llm.logprobs import Logprobs, LogprobsError
 from chat.llm.tool_calls import ToolCall, ToolCallCollector, ToolCallError
 from chat.llm.usage_counts import UsageMeter
@@ -67,8 +67,9 @@ class AnswerStream:
         self.requested_at: float | None = None
         self._pending = ""
         self._received_chars = 0
-        # An answer can take several requests: the usage of the earlier ones, and where the text of this one begins.
-        self._earlier_usage: dict[str, Any] = {}
+        # An answer can take several requests: the usage of the earlier ones, also of a part that is resumed, and where the
+        # text of this one begins.
+        self._earlier_usage = parse_usage(job.turn.usage) or {}
         self._earlier_calls = len(self.memory_searches) + len(self.tool_uses)
         self._round_start = len(self.text)
         self._max_chars = settings.CATO.chat.max_answer_chars

@@ -139,7 +139,7 @@ def parse_chunk(event: dict[str, Any]) -> StreamChunk:
     return StreamChunk(
         text,
         reasoning,
-        _usage(event.get("usage")),
+        parse_usage(event.get("usage")),
         _FINISH_REASONS.get(reason, reason)[:20],
         calls,
         is_refusal=bool(text and not content),
@@ -166,7 +166,7 @@ def _read_content(content: Any) -> tuple[Any, str]:
     return text, reasoning
 
 
-def _usage(usage: Any) -> dict[str, Any] | None:
+def parse_usage(usage: Any) -> dict[str, Any] | None:
     """Return the token counts and their details; None if the counts are not plausible integers."""
     if not isinstance(usage, dict):
         return None

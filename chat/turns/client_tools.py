@@ -54,6 +54,7 @@ def answer_on(
         is_continued=True,
         answer="",
         reasoning="",
+        usage={},
         client_key=client_key,
         tool_messages=list(conversation.tool_messages),
         requested_model=origin.requested_model,

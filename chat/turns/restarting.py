@@ -37,6 +37,7 @@ def retry_turn(turn: Turn, *, by: uuid.UUID | None = None) -> Turn:
         memory_searches=[],
         tool_uses=[],
         web_search={},
+        usage={},
     )
 
 
