@@ -18,6 +18,7 @@ from chat.answers import persistence
 from chat.answers.persistence import AnswerCheckpoint
 from chat.knowledge import worker
 from chat.llm import client
+from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
 from chat.llm.usage_counts import UsageCounts, UsageMeter
 from chat.models import Thread, Turn, UsageDay, UsageLimit
@@ -294,6 +295,26 @@ def test_the_meter_adds_reported_and_estimated_requests():
     )
     meter.add(StreamChunk("Yes.", usage={"prompt_tokens": 100, "completion_tokens": 1}))
     assert meter.total() == UsageCounts("fake", 2, 111, 0, 22, 32)
+
+
+def test_an_estimate_contains_the_definitions_of_the_tools_that_are_sent(endpoint):
+    endpoint.script(KEY, mode="no-done")
+    asked = ModelEndpoint(endpoint.openai_url, KEY, "fake")
+    tools = [{"type": "function", "function": {"name": "weather", "description": "w" * 350}}]
+
+    def estimate(**options: object) -> int:
+        meter = UsageMeter()
+
+        async def read() -> None:
+            async for _chunk in client.stream(
+                asked, [{"role": "user", "content": "Where?"}], options=options, meter=meter
+            ):
+                pass
+
+        client.run(read())
+        return meter.total().prompt_tokens
+
+    assert estimate(tools=tools) > estimate() + 100
 
 
 def test_a_deleted_account_leaves_its_usage_without_its_name(memory, endpoint, person):

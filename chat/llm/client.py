@@ -60,7 +60,7 @@ async def stream(
     splitter = ReasoningSplitter()
     try:
         chosen = model or endpoint.model or await _first_model(endpoint)
-        meter.begin_request(messages, model=endpoint.choice_of(chosen))
+        meter.begin_request(messages, model=endpoint.choice_of(chosen), tools=options.get("tools") or ())
         async with aclosing(_stream_chunks(endpoint, messages, chosen, options)) as chunks:
             async for chunk in chunks:
                 meter.add(chunk)

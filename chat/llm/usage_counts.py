@@ -55,16 +55,19 @@ class UsageMeter:
     def __init__(self) -> None:
         self._earlier = UsageCounts("")
         self._messages: list[Mapping[str, Any]] = []
+        self._tools: Sequence[Mapping[str, Any]] = ()
         self._prompt_estimate: int | None = None
         self._has_received = False
         self._reported: Mapping[str, Any] | None = None
         self._unestimated: list[str] = []
         self._completion_estimate = 0
 
-    def begin_request(self, messages: Sequence[Mapping[str, Any]], *, model: str) -> None:
-        """Begin to count another request with these messages to the same model."""
+    def begin_request(
+        self, messages: Sequence[Mapping[str, Any]], *, model: str, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """Begin to count another request with these messages and definitions of tools to the same model."""
         self._earlier = replace(self._earlier + self.of_request(), model=model)
-        self._messages, self._prompt_estimate = list(messages), None
+        self._messages, self._tools, self._prompt_estimate = list(messages), tools, None
         self._has_received, self._reported = False, None
         self._unestimated, self._completion_estimate = [], 0
 
@@ -90,7 +93,8 @@ class UsageMeter:
             cached = self._reported.get("prompt_tokens_details", {}).get("cached_tokens", 0)
             return UsageCounts(model, 1, prompt, min(cached, prompt), completion)
         if self._prompt_estimate is None:
-            self._prompt_estimate = sum(map(_estimate_message, self._messages))
+            tokens = estimate_tokens(json.dumps(self._tools, ensure_ascii=False)) if self._tools else 0
+            self._prompt_estimate = sum(map(_estimate_message, self._messages), tokens)
         if self._unestimated:
             self._completion_estimate += estimate_tokens("".join(self._unestimated))
             self._unestimated = []

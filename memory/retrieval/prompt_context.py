@@ -34,7 +34,7 @@ def estimate_tokens(text: str) -> int:
 
     Assumes 3.5 characters per token for alphabets, and one token per character from U+2E80 (Chinese, Japanese, Korean).
     """
-    wide = sum(1 for char in text if char >= "\u2e80")
+    wide = 0 if text.isascii() else sum(1 for char in text if char >= "\u2e80")
     return int(wide + (len(text) - wide) / _CHARS_A_TOKEN) + 1
 
 
