@@ -97,9 +97,9 @@ def test_an_account_that_is_deleted_while_its_preferences_are_saved_gets_no_name
     assert (now.name, now.is_active) == ("Former member", False)
 
 
-def test_preferences_are_saved_from_the_page_that_shows_a_new_token(alice):
+def test_preferences_are_saved_from_the_page_that_shows_an_invalid_token(alice):
     page = signed_in(alice)
-    shown = page.post("/settings/tokens", {"name": "a program", "scopes": ["read"], "lifetime": "30"})
+    shown = page.post("/settings/tokens", {"name": "", "scopes": ["read"], "lifetime": "30"})
     assert 'action="/settings"' in re.search(r"<form[^>]*settings-form[^>]*>", shown.content.decode())[0]
 
 

@@ -45,7 +45,7 @@ def with_api(configured: Config, **changes: object) -> Config:
 def test_a_token_is_shown_once_and_authenticates_a_client(alice):
     browser = signed_in(alice)
 
-    answer = browser.post("/settings/tokens", token_form())
+    answer = browser.post("/settings/tokens", token_form(), follow=True)
 
     token = created_token(answer.content.decode())
     me = with_token(token).get("/api/me").json()
@@ -57,15 +57,29 @@ def test_a_token_is_shown_once_and_authenticates_a_client(alice):
     assert "Read, Write" in later
 
 
+def test_the_page_with_a_new_token_can_be_loaded_again(alice):
+    browser = signed_in(alice)
+    answer = browser.post("/settings/tokens", token_form())
+    assert "cato_" not in browser.session["new_token"], "it is encrypted"
+
+    token = created_token(browser.get(answer.url).content.decode())
+
+    assert token not in browser.get(answer.url).content.decode()
+    assert "new_token" not in browser.session
+    assert browser.get("/settings/tokens").url == "/settings"
+    assert ApiToken.objects.count() == 1
+
+
 def test_only_its_hash_is_stored(alice):
-    token = created_token(signed_in(alice).post("/settings/tokens", token_form()).content.decode())
+    token = created_token(signed_in(alice).post("/settings/tokens", token_form(), follow=True).content.decode())
 
     row = ApiToken.objects.get()
     assert token not in json.dumps([row.name, row.token_hash, row.prefix, row.scopes])
 
 
 def test_the_settings_show_last_use_and_expiry(alice):
-    token = created_token(signed_in(alice).post("/settings/tokens", token_form(lifetime="never")).content.decode())
+    answer = signed_in(alice).post("/settings/tokens", token_form(lifetime="never"), follow=True)
+    token = created_token(answer.content.decode())
     row = ApiToken.objects.get()
     assert (row.used_at, row.expires_at) == (None, None)
 
@@ -94,7 +108,7 @@ def test_an_invalid_form_is_explained_and_creates_no_token(alice, changes, sente
 
 def test_a_revoked_token_is_refused_and_the_log_records_both(alice):
     browser = signed_in(alice)
-    token = created_token(browser.post("/settings/tokens", token_form()).content.decode())
+    token = created_token(browser.post("/settings/tokens", token_form(), follow=True).content.decode())
     assert with_token(token).get("/api/me").status_code == 200
 
     browser.post("/settings/tokens/revoke", {"token": str(ApiToken.objects.get().pk)})
@@ -229,7 +243,7 @@ def test_account_deletion_deletes_tokens(alice):
 
 
 def test_the_account_export_lists_tokens_without_secrets(alice):
-    token = created_token(signed_in(alice).post("/settings/tokens", token_form()).content.decode())
+    token = created_token(signed_in(alice).post("/settings/tokens", token_form(), follow=True).content.decode())
 
     archive = exported_archive(alice)
 

@@ -24,10 +24,12 @@ from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.accounts.views.auth import TOO_MANY, check_code_rate
 from cato_web.accounts.views.webhooks import webhook_rows
 from cato_web.oauth.addresses import host_of
+from chat.encryption import decrypt
 from memory import api as memory
 from memory.api import parse_uuid
 
 _REVEALS = 20
+NEW_TOKEN = "new_token"  # noqa: S105  (a key of the session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +74,16 @@ def render_settings(
     *,
     form: PreferencesForm | None = None,
     token_form: TokenForm | None = None,
-    token: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Render the settings page; `token` was just created and is shown only here."""
+    """Render the settings page, with the token that was just created, if any, for this time alone."""
     login_sessions.touch(request, request.user)
     context = {
         "section": "settings",
         "form": form or PreferencesForm(instance=request.user, choices=model_choices.available_models()),
         "tokens": _token_rows(request.user) if settings.CATO.api.enabled else None,
         "token_form": token_form or TokenForm(),
-        "token": token,
+        "token": decrypt(request.session.pop(NEW_TOKEN, "").encode()),
         "webhooks": webhook_rows(request.user) if settings.CATO.api.enabled else None,
         "login_sessions": _session_rows(request),
         "groups": groups_of(request.user),

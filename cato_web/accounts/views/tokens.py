@@ -8,20 +8,24 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import tokens
 from cato_web.accounts.forms.settings import TokenForm
 from cato_web.accounts.views import AuthenticatedRequest
-from cato_web.accounts.views.accounts import render_settings
+from cato_web.accounts.views.accounts import NEW_TOKEN, render_settings
+from chat.encryption import encrypt
 from memory.api import parse_uuid
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 def create(request: AuthenticatedRequest) -> HttpResponse:
-    """Create a token and show it once, on the settings page."""
+    """Create a token, which the settings page shows once; opening the address leads to that page."""
     _require_api()
+    if request.method == "GET":
+        return redirect("settings")
     form = TokenForm(request.POST)
     if not form.is_valid():
         return render_settings(request, token_form=form, status=422)
@@ -31,7 +35,8 @@ def create(request: AuthenticatedRequest) -> HttpResponse:
     except tokens.TokenLimitError as error:
         form.add_error(None, str(error))
         return render_settings(request, token_form=form, status=422)
-    return render_settings(request, token=token)
+    request.session[NEW_TOKEN] = encrypt(token).decode()
+    return redirect(f"{reverse('settings')}#tokens")
 
 
 @require_POST
