@@ -1,4 +1,4 @@
-// Saves the text of the composer per thread, so that it survives a reload or a new sign-in.
+// Saves the text of the composer per thread, so that it survives a reload.
 (() => {
   const form = document.getElementById("composer");
   if (!form) return;
