@@ -1,13 +1,12 @@
 // Inserts the text of a recording at the cursor. What could not be sent is kept until it is sent or cancelled.
 (() => {
-  const form = document.getElementById("composer");
-  const panel = document.getElementById("dictation");
-  const button = document.getElementById("dictate");
+  const [form, panel, button] = ["composer", "dictation", "dictate"].map((id) => document.getElementById(id));
   if (!window.MediaRecorder || !navigator.mediaDevices) return;
   const { dataset } = panel;
   const part = (name) => panel.querySelector(`[data-${name}]`);
   const textarea = () => document.getElementById("message");
   let current, recording, request;
+
   function show(state, text) {
     const hadFocus = panel.contains(document.activeElement);
     dataset.state = state;
@@ -68,8 +67,9 @@
     }
   }
 
-  // The end of a transcription would cancel a recording that began meanwhile.
-  button.addEventListener("click", () => (current ? current.stop?.() : dataset.state === "sending" || record()));
+  // The end of a transcription would cancel a recording that began meanwhile, which would also replace a kept one.
+  const begin = () => dataset.state === "sending" || (recording?.size <= dataset.maxBytes ? send() : record());
+  button.addEventListener("click", () => (current ? current.stop?.() : begin()));
   part("finish").addEventListener("click", () => current?.stop());
   part("retry").addEventListener("click", send);
   part("cancel").addEventListener("click", () => end(dataset.cancelled));

@@ -134,6 +134,26 @@ def test_a_recording_that_could_not_be_transcribed_is_kept_and_tried_again(ada, 
     expect(message(page)).to_have_value("Kept at last")
 
 
+def test_a_kept_recording_is_sent_again_until_it_is_cancelled(ada, visit_speaking, endpoint):
+    page = visit_speaking(ada, "/")
+    endpoint.script(KEY, mode="error-500", fail_times=2)
+    dictation(page).click()
+    expect(page.get_by_role("timer")).to_have_text("0:01")
+    page.get_by_role("button", name="Insert").click()
+    expect(page.get_by_text("The model's server failed (HTTP 500).")).to_be_visible()
+
+    dictation(page).click()
+
+    sent = "/v1/audio/transcriptions"
+    server.wait_for(lambda: len(endpoint.requests(KEY, sent)) == 2, "the same recording")
+    first, second = endpoint.requests(KEY, sent)
+    assert first["file"] == second["file"]
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    dictation(page).click()
+    expect(dictation(page)).to_have_attribute("aria-pressed", "true")
+
+
 def test_without_permission_it_says_what_to_do(ada, visit):
     page = visit(ada, "/")
     dictation(page).click()
