@@ -1,4 +1,4 @@
-// The height of the composer, which grows with its lines: what has the focus, and messages, stay above it.
+// The height of the composer, for what stays above it: what has the focus, and messages.
 (() => {
   const dock = document.getElementById("dock");
   if (!dock) return;

@@ -8,7 +8,7 @@
   if (matchMedia("(hover: hover)").matches && !location.hash) textarea().focus({ preventScroll: true });
 
   form.addEventListener("keydown", (event) => {
-    // Some browsers end a composition too early and send the key code 229 for its last key.
+    // Some browsers end a composition too early; its last key has the code 229.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     if (event.target !== textarea() || matchMedia("(hover: none) and (pointer: coarse)").matches) return;
     event.preventDefault();

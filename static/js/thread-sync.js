@@ -54,8 +54,7 @@
     document.querySelector(".empty-thread")?.remove();
   });
 
-  // Screen readers announce once that the answer is complete and what it is based on, or why it ended early; not each
-  // word of it.
+  // Screen readers announce once that the answer is complete and what it is based on, or why it ended early.
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const { target } = event.detail;
     if (!target.matches(".turn__footer") || !event.target.querySelector?.(".turn__actions")) return;

@@ -1,14 +1,18 @@
-// Keeps the focus on the same control when the footer of a turn is replaced.
+// Keeps the focus on the same control when a turn or its footer is replaced, also by another version.
 (() => {
-  let focused = null;
+  let focused;
 
-  document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target } }) => {
-    focused = target.matches(".turn__footer") && target.contains(document.activeElement) && document.activeElement;
-  });
-  document.addEventListener("htmx:oobAfterSwap", ({ detail: { target } }) => {
-    if (!focused || focused.isConnected) return;
-    const controls = document.getElementById(target.id).querySelectorAll("a, button, summary");
-    const same = [...controls].find((control) => control.textContent === focused.textContent);
-    same?.focus({ preventScroll: true });
+  document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
+    const { activeElement } = document;
+    if (target.matches(".turn, .turn__footer") && target.contains(activeElement)) focused = activeElement;
+    if (!focused) return;
+    const controls = [...fragment.querySelectorAll("a, button, summary")];
+    const same = controls.find((control) => control.textContent === focused.textContent);
+    // A version is removed before the other one is added.
+    if (same) focused = null;
+    setTimeout(() => {
+      focused = null;
+      same?.focus({ preventScroll: true });
+    });
   });
 })();

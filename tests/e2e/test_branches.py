@@ -39,6 +39,26 @@ def test_an_edited_message_gets_a_new_answer_and_the_first_version_stays_availab
     expect(turn(page, 1).locator(".turn__branch")).to_contain_text("2 of 2")
 
 
+def test_the_focus_stays_on_the_button_that_switches_versions(visit, alice, endpoint):
+    endpoint.script(KEY, answer=["One.", "Two.", "Three."])
+    page = visit(alice)
+    begin_thread(page, "How many boats are there?")
+    wait_for_answer(page)
+    for number, answer in ((2, "Two."), (3, "Three.")):
+        turn(page).get_by_role("button", name="Regenerate").click()
+        expect(turn(page).locator(".answer")).to_contain_text(answer)
+        expect(turn(page).locator(".turn__branch")).to_contain_text(f"{number} of {number}")
+
+    previous = turn(page).get_by_role("button", name="Show previous version")
+    previous.focus()
+    for number, answer in ((2, "Two."), (1, "One.")):
+        page.keyboard.press("Enter")
+        expect(turn(page).locator(".turn__branch")).to_contain_text(f"{number} of 3")
+        expect(turn(page).locator(".answer")).to_contain_text(answer)
+        expect(previous).to_be_focused()
+    expect(previous).to_have_attribute("aria-disabled", "true")
+
+
 def test_arrow_up_edits_the_last_message(visit, alice):
     page = visit(alice)
     begin_thread(page, "Where is the key?")
