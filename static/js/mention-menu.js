@@ -36,7 +36,7 @@
     for (const group of list.children) group.hidden = !visible.some((option) => group.contains(option));
     menu.hidden = !visible.length || mention.start === closedAt;
     textarea().setAttribute("aria-controls", menu.hidden ? "slash-menu-list" : list.id);
-    if (!visible.includes(selected())) selectOption(textarea(), list, visible[0]);
+    selectOption(textarea(), list, visible.includes(selected()) ? selected() : visible[0]);
   }
 
   function choose(option) {

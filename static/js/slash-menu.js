@@ -1,5 +1,4 @@
-// A slash opens the list of commands and saved prompts. Typing narrows it; Tab or Enter completes the selected command
-// or chooses the selected prompt.
+// A slash opens the list of commands and saved prompts. Typing narrows it; Tab or Enter takes the selected one.
 (() => {
   const list = document.getElementById("slash-menu");
   const form = document.getElementById("composer");
@@ -20,7 +19,7 @@
     if (list.hidden && !visible.length) return;
     for (const option of options()) option.hidden = !visible.includes(option);
     list.hidden = !visible.length;
-    if (!visible.includes(selected())) selectOption(textarea(), list, visible[0]);
+    selectOption(textarea(), list, visible.includes(selected()) ? selected() : visible[0]);
   }
 
   const isPrompt = (option) => option.hasAttribute("hx-get");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.conftest import begin_thread, send_message, turn, wait_for_answer
@@ -296,6 +297,34 @@ def test_the_selected_option_of_each_list_is_named_at_the_box(cato, administrato
         box.press_sequentially(more)
         expect(selected).to_have_count(1)
         expect(box).to_have_attribute("aria-activedescendant", str(selected.get_attribute("id")))
+
+
+NAME_OF_OPTION = "option => option.dataset.name ?? option.dataset.command"
+
+
+@pytest.mark.parametrize("sign", ["@", "/"])
+def test_the_selected_option_of_a_long_list_stays_in_view_while_it_is_narrowed(visit, alice, sign):
+    people = "".join(
+        f'<li role="option" id="person-{letter}" data-name="{letter}da Team"><bdi>{letter}da Team</bdi></li>'
+        for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    )
+    page = visit(alice)
+    page.route("**/mentions/people*", lambda route: route.fulfill(body=f"<ul>{people}</ul>", content_type="text/html"))
+    box = page.get_by_label("Message", exact=True)
+    box.press_sequentially(sign)
+    selected = page.locator("[role=option][aria-selected]:visible")
+    expect(selected).to_have_count(1)
+    box.press("ArrowUp")
+    expect(selected).to_be_in_viewport(ratio=1)
+    name = selected.evaluate(NAME_OF_OPTION)
+
+    box.press_sequentially(name[:3])
+    for _letter in name[:3]:
+        box.press("Backspace")
+
+    expect(box).to_have_value(sign)
+    assert selected.evaluate(NAME_OF_OPTION) == name
+    expect(selected).to_be_in_viewport(ratio=1)
 
 
 def test_who_cannot_read_the_thread_is_named_as_text(cato, administrator, alice, bob, visit):
