@@ -12,7 +12,7 @@ from chat import commands
 from chat.models import Thread, Turn
 from chat.realtime import frames
 from memory.models import Membership, Space
-from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, ago, exchange, group, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 CHANGES = ("Regenerate", "Edit message…")
@@ -103,6 +103,19 @@ def test_an_answer_that_its_author_cannot_receive_any_more_is_not_restarted(peop
     assert not offered_in(page(people["owner"], one), one) & {"Resume answer", "Retry"}
     assert not offered_in(frames.turn(one.id).html, one) & {"Resume answer", "Retry"}
     assert signed_in(people["owner"]).post(f"/t/{one.thread_id}/turns/{one.id}/retry").status_code == 409
+
+
+@pytest.mark.parametrize("state", ["complete", "stopped", "failed"])
+def test_nothing_is_answered_in_an_archived_project(people, crew, question, state):
+    one = turn(question.thread, "And the oar?", "Half an ans", state=state, author=people["author"], error="Timeout")
+    answering = {*CHANGES, "Resume answer", "Retry"}
+    assert offered_in(page(people["author"], one), one) & answering
+
+    Space.objects.filter(id=crew.id).update(archived_at=ago(minutes=1))
+
+    for html in (page(people["author"], one), frames.turn(one.id).html, frames.turn_footer(one.id).html):
+        assert offered_in(html, one) - answering == {"Fork into a new thread"}
+        assert not offered_in(html, one) & answering
 
 
 def test_only_the_author_edits_and_withdraws_a_queued_message(people, question):

@@ -168,7 +168,7 @@ def answer_finished(
 
 def turn_footer(turn_id: uuid.UUID) -> Frame:
     """Return a frame with the footer of a finished turn, whose memory has changed."""
-    turn = Turn.objects.select_related("author", "stopped_by", "thread").get(id=turn_id)
+    turn = Turn.objects.select_related("author", "stopped_by", "thread__space").get(id=turn_id)
     return _footer(turn, turn_row(turn, read_footer_details(turn.thread, [turn])[turn.id]))
 
 

@@ -134,7 +134,7 @@ class TurnDetails:
 
     `titles` are those of `thread_titles`, `instructions` those in its prompt, by their ids, `mentioned` the names of
     people whom its message mentions. `progress` is that of attached documents, by their ids. `can_restart`: its author may
-    still receive an answer.
+    still receive an answer. `can_branch`: there may be another version. An archived project takes neither.
     """
 
     attachments: Sequence[Attachment] = ()
@@ -144,6 +144,7 @@ class TurnDetails:
     memory_state: MemoryState | None = None
     branch: BranchRow | None = None
     can_restart: bool = True
+    can_branch: bool = True
     instructions: Mapping[str, AppliedInstruction] = field(default_factory=dict)
     mentioned: Sequence[str] = ()
 
@@ -183,11 +184,13 @@ def read_footer_details(thread: Thread, turns: Sequence[Turn]) -> dict[uuid.UUID
     branches = branch_rows(thread, turns)
     restartable = [t.id for t in turns if t.can_retry or t.can_resume]
     refused = access.turns_without_access(restartable) if restartable else set()
+    is_open = thread.space.archived_at is None
     return {
         t.id: TurnDetails(
             memory_state=states.get(t.effective_exchange_id) if t.effective_exchange_id else None,
             branch=branches.get(t.id),
-            can_restart=t.id not in refused,
+            can_restart=is_open and t.id not in refused,
+            can_branch=is_open,
         )
         for t in turns
     }
@@ -206,6 +209,7 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         blocks, segments, open_html = ["…"] if has_blocks else [], [], ""
     is_finished = not turn.is_running and turn.state != Turn.State.QUEUED
     has_text = bool(turn.message)
+    can_branch = is_finished and has_text and details.can_branch
     memory_state = details.memory_state or MemoryState("")
     state = "" if turn.is_running else memory_state.name
     cited = cited_numbers(blocks)
@@ -236,8 +240,8 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         can_resume=turn.can_resume and details.can_restart,
         retry_url=reverse("retry_turn", args=url_args),
         resume_url=reverse("resume_turn", args=url_args),
-        edit_url=reverse("edit_turn", args=url_args) if is_finished and has_text else "",
-        regenerate_url=reverse("regenerate", args=url_args) if is_finished and has_text and not turn.can_retry else "",
+        edit_url=reverse("edit_turn", args=url_args) if can_branch else "",
+        regenerate_url=reverse("regenerate", args=url_args) if can_branch and not turn.can_retry else "",
         fork_url=reverse("fork_thread", args=url_args) if is_finished and has_text else "",
         save_prompt_url=reverse("saved_prompts", query={"from": turn.id}),
         speech_url=reverse("speech", args=url_args) if is_finished and turn.answer and can_read_aloud() else "",
