@@ -80,7 +80,7 @@ def test_the_model_receives_the_image_unchanged_and_those_of_the_previous_turns(
 @pytest.mark.django_db
 def test_only_own_images_can_be_attached_up_to_the_limit(person, settings):
     bob = PersonFactory()
-    for images, message in (([image_of(bob).id], "An attachment has expired"), ([uuid.uuid4()] * 9, "At most 8 files")):
+    for images, message in (([image_of(bob).id], "An attachment has expired"), ([uuid.uuid4()] * 9, "at most 8 files")):
         with pytest.raises(InvalidMessageError, match=message):
             services.post_message(
                 thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), attachments=images

@@ -155,7 +155,7 @@ def test_pinning_and_forgetting_apply_to_all_chunks_of_a_passage(person, merged)
     one, chunks = merged
     client = signed_in(person)
     actions = client.get(reverse("recalled_exchanges", args=[one.id]), headers={"HX-Request": "true"}).content.decode()
-    address = re.search(r'formaction="([^"]*opinion[^"]*)"', actions)
+    address = re.search(r'formaction="([^"]*feedback[^"]*)"', actions)
     forget = re.search(r'href="([^"]*/forget[^"]*)"', actions)
     assert address
     assert forget

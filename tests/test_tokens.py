@@ -219,7 +219,7 @@ def test_a_token_expires(alice):
     ApiToken.objects.update(expires_at=ago(seconds=1))
 
     assert one.get("/api/me").status_code == 401
-    assert "ended" in signed_in(alice).get("/settings").content.decode()
+    assert "expired" in signed_in(alice).get("/settings").content.decode()
 
 
 def test_tokens_of_a_deactivated_person_are_refused_until_reactivation(alice):
