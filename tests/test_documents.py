@@ -21,7 +21,7 @@ from memory.documents import deletion, extraction_runs, publishing
 from memory.documents.queries import document_statuses, list_chunks, list_versions, readable_document
 from memory.embeddings import local
 from memory.errors import EmbeddingError, InvalidInputError
-from memory.index import indexing
+from memory.index import claiming
 from memory.index.vectors import all_vector_ids
 from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Event, Exchange, Job
 from memory.spaces import access
@@ -121,7 +121,7 @@ def test_no_chunk_is_found_before_all_chunks_are_indexed(memory, person, monkeyp
     assert stage(version) == "embedding"
     assert found(memory, person, "buoy") == []
 
-    monkeypatch.setattr(indexing, "_LOCAL_BATCH_CHARS", 1)
+    monkeypatch.setattr(claiming, "_LOCAL_BATCH_CHARS", 1)
     memory.index_pending(limit=1)
     memory.publish_ready_versions()
     assert found(memory, person, "buoy") == []
@@ -143,7 +143,7 @@ def test_documents_and_imports_do_not_wait_until_conversations_pause(memory, per
     monkeypatch.setattr(
         local.LocalEmbedder, "embed_documents", lambda self, texts: embedded.append(texts) or embed(self, texts)
     )
-    monkeypatch.setattr(indexing, "_LOCAL_BATCH_CHARS", 1)
+    monkeypatch.setattr(claiming, "_LOCAL_BATCH_CHARS", 1)
     memory.index_pending()
 
     first_words = [batch[0].split()[1] for batch in embedded]

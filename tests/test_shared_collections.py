@@ -19,7 +19,7 @@ from memory import jobs
 from memory.errors import VectorStoreUnavailableError
 from memory.exchanges.receipts import receipt_for
 from memory.filters import parse_filter
-from memory.index import chroma, generations, indexing, placement, purge, reconcile, store, vectors
+from memory.index import chroma, claiming, generations, indexing, placement, purge, reconcile, store, vectors
 from memory.models import Collection, EmbeddingJob, Exchange, Job, Placement, Space
 from memory.spaces import access, groups
 from tests.crashes import crashes_at
@@ -292,7 +292,7 @@ def test_both_collections_are_searched_while_a_space_moves(memory, candidates, l
     shared = collection_of(own(alice))
     limits(100, 5)
     added = notes(alice, 2, text="Mast")
-    monkeypatch.setattr(indexing, "_BATCH_SIZE", 2)
+    monkeypatch.setattr(claiming, "_BATCH_SIZE", 2)
 
     memory.index_pending(limit=2)
 
