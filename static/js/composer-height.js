@@ -1,4 +1,4 @@
-// The height of the composer, for what stays above it: what has the focus, and messages.
+// The height of the composer, for what stays above it.
 (() => {
   const dock = document.getElementById("dock");
   if (!dock) return;

@@ -43,6 +43,6 @@ def test_after_refusing_at_the_provider_the_password_still_works(openid_cato, op
     page.get_by_role("button", name="Sign in with Halden").click()
     page.get_by_role("button", name="Deny").click()
     # This provider returns no state after a refusal; a response without a state belongs to no login.
-    expect(page.get_by_role("alert")).to_contain_text("Begin again.")
+    expect(page.get_by_role("alert")).to_contain_text("Start again.")
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     assert not page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

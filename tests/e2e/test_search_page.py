@@ -111,3 +111,13 @@ def test_on_a_phone_the_filters_are_one_row(visit, alice, notes, width):
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     boxes = [field.bounding_box() for field in page.locator("#search-filters > span").all()]
     assert len({box["y"] for box in boxes if box}) == 1
+
+
+def test_a_figure_beside_a_long_label_stays_on_one_line(visit, alice, notes):
+    page = visit(alice, "/search?q=zeppelin", viewport={"width": 375, "height": 800})
+    best = page.locator(".key-values > div").filter(has_text="Best match, below the relevance threshold")
+    lines = best.locator("dd").evaluate(
+        "figure => figure.getBoundingClientRect().height / parseFloat(getComputedStyle(figure).lineHeight)"
+    )
+
+    assert round(lines) == 1
