@@ -93,7 +93,8 @@ def test_each_text_has_its_own_direction(alice, visit, endpoint, width):
         page.locator("[aria-current] .sidebar__thread-title"), answer.locator("p").first, answer.locator("li"),
         turn(page).locator(".recall-item__excerpt").first,
     ]  # fmt: skip
-    assert [style(text, "direction") for text in texts] == ["rtl"] * len(texts)
+    for text in texts:
+        expect(text).to_have_css("direction", "rtl")
     english = [answer.locator("p").last, answer.locator("pre"), turn(page).locator(".turn__message-header")]
     assert [style(text, "direction") for text in english] == ["ltr"] * len(english)
     assert overflowing(page) == []

@@ -82,6 +82,26 @@ def test_the_list_shows_the_progress_of_each_file_and_survives_a_reload(visit, a
     expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Retry")).to_be_visible()
 
 
+def test_the_list_is_complete_if_a_file_is_added_while_it_is_loaded(visit, alice, file):
+    page = visit(alice, "/documents")
+    held = []
+
+    def hold_first(route) -> None:
+        if route.request.method == "GET" and not held:
+            held.append((route, route.fetch()))  # the list before the file
+        else:
+            route.continue_()
+
+    page.route("**/documents", hold_first)
+    page.evaluate("htmx.trigger(document.body, 'documents-changed')")
+    drop(page, file)
+    expect(chip(page, file.name)).to_contain_text("Remembered")
+    route, before = held[0]
+    route.fulfill(response=before)
+
+    expect(page.locator("#documents").get_by_role("link", name=file.name)).to_be_visible()
+
+
 def test_files_that_are_dropped_during_an_upload_are_sent_after_it(visit, alice, tmp_path):
     page = visit(alice, "/documents")
     held = []
