@@ -18,10 +18,9 @@ _MAX_RENDERED_CHARS = 16_000  # per flush; an endpoint can send faster than the 
 
 
 class AnswerProgress:
-    """What of an answer has been rendered, and what of that waits for a save or for a frame.
+    """The rendered part of a growing answer, with the blocks and reasoning that wait for a save or for a frame.
 
-    `text` is what is rendered and `reasoning` what was taken; the next checkpoint saves both. `revision` is the one of the
-    row and of the frames.
+    The next checkpoint saves `text`, the rendered text, and `reasoning`. `revision` is that of the row and of the frames.
     """
 
     def __init__(self, turn: Turn) -> None:
@@ -59,7 +58,7 @@ class AnswerProgress:
         return self._renderer.cited
 
     def render(self, text: str) -> None:
-        """Render what `text`, the answer so far, has more than was rendered, at most 16,000 characters."""
+        """Render the new part of `text`, which is the whole answer so far; at most 16,000 characters."""
         had_segments = self._renderer.has_segments
         new = text[len(self.text) : len(self.text) + _MAX_RENDERED_CHARS]
         finished = self._renderer.feed(new)
@@ -71,7 +70,7 @@ class AnswerProgress:
         self.revision += 1
 
     def take_reasoning(self, reasoning: str) -> None:
-        """Take the reasoning so far for the next checkpoint."""
+        """Include the reasoning so far in the next checkpoint and frame."""
         if len(reasoning) > self._published_reasoning:
             self.reasoning = reasoning
             self.revision += 1

@@ -28,7 +28,7 @@ _MAX_REASONING = 200_000  # characters
 class AnswerStream:
     """An answer being generated in this process.
 
-    Text is received by `feed`, and saved as a `checkpoint` as far as its `progress` has rendered it.
+    `feed` receives text, `progress` renders it, and a `checkpoint` saves what is rendered.
     """
 
     def __init__(self, job: AnswerJob) -> None:

@@ -29,8 +29,8 @@ def set_knowledge(
 ) -> SpaceKnowledge:
     """Change how statements are extracted from a space; None leaves a setting as it is.
 
-    The results of a worker that is extracting from the space meanwhile are not stored. Raises NotFoundError, PermissionDeniedError for
-    readers of the space who do not decide it, and InvalidInputError.
+    The results of a worker that is extracting from the space meanwhile are not stored. Raises NotFoundError,
+    PermissionDeniedError for readers of the space who do not decide it, and InvalidInputError.
     """
     if space.pk not in memory.settable_knowledge(person_id, [space]):
         if space.pk not in memory.readable_space_ids(person_id):

@@ -25,7 +25,7 @@ _TOO_LONG_TEXT = re.compile(r"maximum context length|available context size|prom
 _NO_CREDIT = "insufficient_quota"
 # Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
-# Codes and types of errors in a stream, by which OpenAI and Anthropic say what the status of a response would.
+# Codes and types of error events of OpenAI and Anthropic, with the HTTP status that they correspond to.
 _NAMED_STATUSES = {"rate_limit_exceeded": 429, "rate_limit_error": 429, "invalid_request_error": 400}
 # What llama.cpp says with the status 500 about tools (without --jinja) and images, so that they are left out.
 _UNSUPPORTED_TEXT = re.compile(r"^tools param|^unsupported param: tools|^image input is not supported", re.IGNORECASE)
@@ -153,7 +153,7 @@ def status_error(
 
 
 def event_error(code: Any, *, host: str, model: str, reason: EndpointReason, has_begun: bool) -> ModelError:
-    """Return the error for an error event in a stream, with the HTTP status that is its `code` or that its names mean.
+    """Return the error for an error event in a stream, classified by the HTTP status in its `code` or by its names.
 
     `has_begun`: a part of the answer has arrived.
     """

@@ -1,4 +1,4 @@
-"""Which due exchanges are embedded next: what people have just written, what came in bulk, or a document."""
+"""The order in which due exchanges are embedded: messages and notes, what came in bulk, documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several forms of accounts share: the fields for a name and a new password."""
+"""Shared parts of the forms of accounts: the fields for a name and a new password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lets a person in: one-time links, login sessions and accounts at identity providers."""
+"""One-time links, login sessions, and accounts of people at identity providers."""
 
 from __future__ import annotations
 
