@@ -140,7 +140,7 @@ class Cato:
 
     def join(self, administrator: Client, name: str, role: str = "member") -> Client:
         """Create an account with an invitation of the administrator."""
-        page = administrator.post("/admin/people", {"role": role})
+        page = administrator.post("/admin/people", {"role": role}, follow_redirects=True)
         link = re.search(r"(/join/[\w-]+)", page.text)
         assert link, page.text[:1000]
         return self._enter(link[1], name)

@@ -823,15 +823,11 @@ def test_a_long_list_of_people_has_pages_and_an_action_returns_to_its_page(memor
     assert listed_people(page, state="False") == ["Person 59"]
 
 
-def test_the_page_with_a_link_for_a_new_password_lists_its_person_and_leads_back(memory, page, bob):
-    for number in range(60):
-        PersonFactory(name=f"Person {number:02}")
+def test_the_page_with_a_link_for_a_new_password_lists_the_same_people(memory, page, bob):
     markup = page.get(reverse("admin_people"), {"q": "Bob"}).content.decode()
     action = html.unescape(re.search(rf'formaction="([^"]*{bob.pk}/reset[^"]*)"', markup)[1])
 
-    markup = page.post(action).content.decode()
+    markup = page.post(action, follow=True).content.decode()
 
     assert re.findall(r'table__name"><bdi>([^<]*)', markup) == ["Bob Team"]
-    assert f'href="{reverse("admin_people")}?q=Bob">Back' in markup
-    # The address of this page is that of an action, so nothing on it may be loaded from there.
-    assert not re.search(r'href="\?|hx-get="/admin/people', markup)
+    assert "The link by which Bob Team sets a new password" in markup

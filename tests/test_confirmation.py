@@ -60,7 +60,7 @@ def test_these_steps_ask_for_a_confirmation_only_after_15_minutes():
         ("add_passkey", (), "post"),
         ("rename_passkey", (), "post"),
         ("delete_passkey", (), "post"),
-        ("create_recovery_codes", (), "post"),
+        ("recovery_codes", (), "post"),
         ("oauth_authorize", (), "get"),
         ("oauth_authorize", (), "post"),
     ]

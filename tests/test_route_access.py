@@ -76,7 +76,7 @@ ROUTES: dict[str, RouteAccess] = {
     "registration_options": RouteAccess(methods=POST),
     "rename_passkey": RouteAccess(methods=POST),
     "delete_passkey": RouteAccess(methods=POST),
-    "create_recovery_codes": RouteAccess(methods=POST),
+    "recovery_codes": RouteAccess(methods=("get", "post")),
     "remove_second_factor": RouteAccess("administrator", POST),
     "sign_out": RouteAccess(methods=POST),
     "oauth_resource": RouteAccess("anyone"),

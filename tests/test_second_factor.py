@@ -74,6 +74,10 @@ def options_for(client: Client, purpose: str = "second_factor") -> dict[str, Any
     return client.post(reverse("passkey_options"), {"purpose": purpose}).json()
 
 
+def shown_codes(page: str) -> list[str]:
+    return re.search(r'<textarea id="codes"[^>]*>([^<]+)<', page)[1].split()
+
+
 def is_signed_in(client: Client) -> bool:
     return client.get("/settings").status_code == 200
 
@@ -250,8 +254,8 @@ def test_an_app_is_added_with_its_code_and_recovery_codes_are_shown_once(person)
     assert "style=" not in re.search(r"<svg.*?</svg>", page, re.DOTALL)[0]
     assert client.post(reverse("authenticator_app"), {"code": "000000"}).status_code == 422
 
-    page = client.post(reverse("authenticator_app"), {"code": code_of(secret)}).content.decode()
-    shown = re.search(r'<textarea id="codes"[^>]*>([^<]+)<', page)[1].split()
+    page = client.post(reverse("authenticator_app"), {"code": code_of(secret)}, follow=True).content.decode()
+    shown = shown_codes(page)
     assert len(shown) == codes.RECOVERY_CODES
     assert is_signed_in(client)
     assert not is_signed_in(other)
@@ -275,14 +279,27 @@ def test_a_recovery_code_signs_in_once_and_says_how_many_are_left(person):
 def test_new_recovery_codes_replace_the_earlier_ones(person):
     add_app(person)
     (old, *_), client = codes.replace_recovery_codes(person), signed_in(person)
-    assert client.post(reverse("create_recovery_codes")).status_code == 200
+    page = client.post(reverse("recovery_codes"), follow=True).content.decode()
 
+    assert codes.redeem_recovery_code(person, shown_codes(page)[0])
     assert not codes.redeem_recovery_code(person, old)
-    assert codes.count_recovery_codes(person) == 10
+    assert codes.count_recovery_codes(person) == 9
+
+
+def test_the_page_with_new_recovery_codes_can_be_loaded_again(person):
+    add_app(person)
+    client = signed_in(person)
+    answer = client.post(reverse("recovery_codes"))
+    (code,) = RecoveryCode.objects.all()[:1]
+    assert "text" not in client.session["recovery_codes"], "it is encrypted"
+
+    assert client.get(answer.url).status_code == 200
+    assert client.get(answer.url).url == reverse("security")
+    assert list(RecoveryCode.objects.all()[:1]) == [code]
 
 
 def test_without_a_second_factor_there_are_no_recovery_codes(person):
-    assert signed_in(person).post(reverse("create_recovery_codes")).url == reverse("security")
+    assert signed_in(person).post(reverse("recovery_codes")).url == reverse("security")
     assert not RecoveryCode.objects.exists()
 
 
@@ -461,7 +478,7 @@ def test_who_must_have_a_second_factor_sets_it_up_before_anything_else(require, 
         assert "needs a second factor" in client.get(reverse("security")).content.decode()
         page = client.get(reverse("authenticator_app")).content.decode()
         secret = re.search(r"<code>([A-Z2-7 ]+)</code>", page)[1].replace(" ", "")
-        page = client.post(reverse("authenticator_app"), {"code": code_of(secret)}).content.decode()
+        page = client.post(reverse("authenticator_app"), {"code": code_of(secret)}, follow=True).content.decode()
         assert 'href="/stats"' in page
         assert is_signed_in(client)
 

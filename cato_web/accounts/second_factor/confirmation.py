@@ -36,7 +36,7 @@ CONFIRMED_ROUTES: dict[str, set[str]] = {
     "add_passkey": _POST,
     "rename_passkey": _POST,
     "delete_passkey": _POST,
-    "create_recovery_codes": _POST,
+    "recovery_codes": _POST,
 }
 
 

@@ -20,16 +20,14 @@ from cato_web.accounts.forms.settings import PasswordForm, PreferencesForm, Toke
 from cato_web.accounts.groups import groups_of
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.second_factor.services import has_second_factor
-from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views import AuthenticatedRequest, shown_once
 from cato_web.accounts.views.auth import TOO_MANY, check_code_rate
 from cato_web.accounts.views.webhooks import webhook_rows
 from cato_web.oauth.addresses import host_of
-from chat.encryption import decrypt
 from memory import api as memory
 from memory.api import parse_uuid
 
 _REVEALS = 20
-NEW_TOKEN = "new_token"  # noqa: S105  (a key of the session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def render_settings(
         "form": form or PreferencesForm(instance=request.user, choices=model_choices.available_models()),
         "tokens": _token_rows(request.user) if settings.CATO.api.enabled else None,
         "token_form": token_form or TokenForm(),
-        "token": decrypt(request.session.pop(NEW_TOKEN, "").encode()),
+        "token": shown_once.take(request, "new_token"),
         "webhooks": webhook_rows(request.user) if settings.CATO.api.enabled else None,
         "login_sessions": _session_rows(request),
         "groups": groups_of(request.user),

@@ -27,7 +27,7 @@ from cato_web.accounts.export.zip_stream import stream_zip
 from cato_web.accounts.forms.settings import InvitationForm
 from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from cato_web.accounts.second_factor import services as second_factor
-from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views import AuthenticatedRequest, shown_once
 from cato_web.accounts.views.auth import safe_redirect_target
 from memory import api as memory
 from memory.api import ListFilterSet, LongPaginator, admin_required
@@ -84,18 +84,20 @@ def people(request: AuthenticatedRequest) -> HttpResponse:
     form = InvitationForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         token = services.create_invitation(by=request.user, role=form.cleaned_data["role"])
-        return _page(request, form=form, link=request.build_absolute_uri(reverse("join", args=[token])))
-    return _page(request, form=form)
+        shown_once.keep(request, "invitation", request.build_absolute_uri(reverse("join", args=[token])))
+        return redirect(f"{reverse('admin_people')}#invitation")
+    return _page(request, form)
 
 
 @admin_required
 @require_POST
 def reset_link(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpResponse:
-    """Create a link with which the user sets a new password."""
+    """Create a link with which the user sets a new password; the list of people shows it once."""
     person = get_object_or_404(User, pk=person_id, is_active=True)
     token = services.reset_link(person, by=request.user)
     link = request.build_absolute_uri(reverse("password_reset", args=[token]))
-    return _page(request, form=InvitationForm(), reset=(person, link))
+    shown_once.keep(request, "reset", {"name": person.name, "link": link})
+    return _back(request)
 
 
 @admin_required
@@ -178,12 +180,9 @@ def _back(request: AuthenticatedRequest) -> HttpResponse:
     return redirect(safe_redirect_target(request.GET.get("next") or reverse("admin_people")))
 
 
-def _page(
-    request: AuthenticatedRequest, *, form: InvitationForm, link: str = "", reset: tuple[User, str] | None = None
-) -> HttpResponse:
-    """Show the people that were chosen, or only the one for whom `reset` has a link, at the address of that action."""
-    people = User.objects.filter(left_at=None).order_by("name", "id")
-    selection = PeopleSelection(request.GET, people.filter(pk=reset[0].pk) if reset else people)
+def _page(request: AuthenticatedRequest, form: InvitationForm) -> HttpResponse:
+    """Show the people that were chosen, and a link that was just created."""
+    selection = PeopleSelection(request.GET, User.objects.filter(left_at=None).order_by("name", "id"))
     page = LongPaginator(selection.qs, _PAGE_SIZE, is_by_name=True).get_page(request.GET.get("page"))
     shown = reverse("admin_people", query=request.GET)
     protected = second_factor.ids_with_second_factor()
@@ -197,7 +196,7 @@ def _page(
             is_active=p.is_active,
             is_administrator=p.is_administrator,
             active_url=reverse("set_user_active", args=[p.id], query={"next": shown}),
-            reset_url=reverse("create_reset_link", args=[p.id], query=request.GET) if p.is_active else "",
+            reset_url=reverse("create_reset_link", args=[p.id], query={"next": shown}) if p.is_active else "",
             role_url=reverse("set_role", args=[p.id], query={"next": shown}),
             second_factor_url=(
                 reverse("remove_second_factor", args=[p.id], query={"next": shown}) if p.pk in protected else ""
@@ -215,9 +214,8 @@ def _page(
         "selection": selection,
         "page": page,
         "people": rows,
-        "link": link,
-        "reset": reset,
-        "list_url": shown,
+        "invitation": shown_once.take(request, "invitation"),
+        "reset": shown_once.take(request, "reset"),
         "form": form,
         "days": services.INVITATION_DAYS,
         "roles": User.Role.choices,

@@ -25,7 +25,7 @@ from cato_web.accounts import login_sessions
 from cato_web.accounts.models import Passkey, User
 from cato_web.accounts.second_factor import codes, passkeys, services, sign_in
 from cato_web.accounts.services import sign_out_elsewhere
-from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views import AuthenticatedRequest, shown_once
 from cato_web.accounts.views.auth import TOO_MANY, check_code_rate
 from chat.encryption import decrypt, encrypt
 from memory.api import InvalidInputError, clean_name, parse_uuid
@@ -153,13 +153,17 @@ def delete_passkey(request: AuthenticatedRequest) -> HttpResponse:
     return redirect("security")
 
 
-@require_POST
-def create_recovery_codes(request: AuthenticatedRequest) -> HttpResponse:
-    """Make new recovery codes and show them once."""
+@require_http_methods(["GET", "POST"])
+def recovery_codes(request: AuthenticatedRequest) -> HttpResponse:
+    """Make new recovery codes, and show once those that were just made."""
+    if request.method == "GET":
+        made = shown_once.take(request, "recovery_codes")
+        context = {"section": "settings"} | (made or {})
+        return render(request, "people/recovery_codes.html", context) if made else redirect("security")
     if not services.has_second_factor(request.user):
         messages.error(request, _("Add an app or a passkey first."))
         return redirect("security")
-    return _show_codes(request, services.create_recovery_codes(request.user), reverse("security"))
+    return _show_new_codes(request, request.user, reverse("security"))
 
 
 def _find_passkey(request: AuthenticatedRequest) -> Passkey | None:
@@ -178,12 +182,14 @@ def _after_addition(request: HttpRequest, person: User, text: str) -> HttpRespon
         sign_out_elsewhere(person)
         login_sessions.rotate(request, person)
     messages.success(request, text)
-    return _show_codes(request, services.create_recovery_codes(person), target) if is_first else redirect(target)
+    return _show_new_codes(request, person, target) if is_first else redirect(target)
 
 
-def _show_codes(request: HttpRequest, made: list[str], target: str) -> HttpResponse:
-    context = {"section": "settings", "codes": made, "text": "\n".join(made) + "\n", "target": target}
-    return render(request, "people/recovery_codes.html", context)
+def _show_new_codes(request: HttpRequest, person: User, target: str) -> HttpResponse:
+    """Make new recovery codes and redirect to the page that shows them, which leads on to `target`."""
+    text = "".join(f"{code}\n" for code in services.create_recovery_codes(person))
+    shown_once.keep(request, "recovery_codes", {"text": text, "target": target})
+    return redirect("recovery_codes")
 
 
 def _page(request: HttpRequest, person: User, *, status: int = 200, error: str = "") -> HttpResponse:

@@ -14,9 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import tokens
 from cato_web.accounts.forms.settings import TokenForm
-from cato_web.accounts.views import AuthenticatedRequest
-from cato_web.accounts.views.accounts import NEW_TOKEN, render_settings
-from chat.encryption import encrypt
+from cato_web.accounts.views import AuthenticatedRequest, shown_once
+from cato_web.accounts.views.accounts import render_settings
 from memory.api import parse_uuid
 
 
@@ -35,7 +34,7 @@ def create(request: AuthenticatedRequest) -> HttpResponse:
     except tokens.TokenLimitError as error:
         form.add_error(None, str(error))
         return render_settings(request, token_form=form, status=422)
-    request.session[NEW_TOKEN] = encrypt(token).decode()
+    shown_once.keep(request, "new_token", token)
     return redirect(f"{reverse('settings')}#tokens")
 
 
