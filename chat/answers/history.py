@@ -8,9 +8,7 @@ from django.db.models.functions import Coalesce
 
 from chat.llm.prompts import PromptHistory, fit_history, history_token_budget, tool_text
 from chat.models import Turn, load_attachments
-from memory.api import (
-    Exchange,
-)
+from memory.api import Exchange
 
 _MAX_TURNS = 500
 
