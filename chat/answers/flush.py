@@ -77,7 +77,7 @@ async def _flush(streams: Sequence[AnswerStream], now: float) -> None:
     """Publish the new text of these answers, and begin to save those that are due."""
     global _save_task
     # Before the start and after the end, other code writes the row.
-    running = [stream for stream in streams if stream.has_started and not stream.is_finished]
+    running = [stream for stream in streams if stream.prepared and not stream.is_finished]
     await _publish_progress([stream for stream in running if _is_render_due(stream, now)])
     # A save can wait for another writer of the database; open blocks are published meanwhile.
     if _save_task is None or _save_task.done():

@@ -57,7 +57,6 @@ class AnswerStream:
         self.fallback: dict[str, str] = {}
         self.has_lost_lease = False
         self.has_lost_access = False
-        self.has_started = False
         self.is_finished = False
         # What follows the answer, read when it has ended.
         self.successors: Successors | None = None
@@ -82,7 +81,6 @@ class AnswerStream:
         """Set the prepared state; from now on this stream writes the row."""
         self.progress.start(prepared.revision, prepared.citations)
         self.prepared = prepared
-        self.has_started = True
 
     def begin_round(self) -> None:
         """Begin to receive the response to another request; its text is a new paragraph."""
