@@ -353,6 +353,25 @@ def test_a_mattermost_export_is_imported(person):
 CHANNEL = {"type": "channel", "channel": {"team": "sea", "name": "buoys", "display_name": "Buoys", "type": "O"}}
 
 
+def test_an_edited_message_of_mattermost_takes_the_place_of_its_former_text(person):
+    reply = {"user": "mia", "message": "Thanks", "create_at": MAY_3 * 1000 + 60, "edit_at": 0}
+    before = POST | {"message": "The line is 12 mm", "edit_at": 0, "replies": [reply]}
+    import_conversations(mattermost(CHANNEL, {"type": "post", "post": before}), person_id=person.id)
+
+    after = before | {"message": "The line is 14 mm", "edit_at": MAY_4 * 1000}
+    import_conversations(mattermost(CHANNEL, {"type": "post", "post": after}), person_id=person.id)
+
+    assert messages() == ["#Buoys, 2024-05-03\nben: The line is 14 mm\nmia: Thanks"]
+
+
+def test_messages_of_one_person_in_the_same_millisecond_are_all_imported(person):
+    posts = [{"type": "post", "post": POST | {"message": f"Buoy {number} is out"}} for number in range(3)]
+    import_conversations(mattermost(CHANNEL, *posts), person_id=person.id)
+
+    lines = "\n".join(f"ben: Buoy {number} is out" for number in range(3))
+    assert messages() == [f"#Buoys, 2024-05-03\n{lines}"]
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -111,13 +111,14 @@ def _add(export: _Export, line: Fields, name_of_account: NameOfAccount) -> None:
 
 def _channel(key: tuple[str, str], name: str, export: _Export) -> Conversation:
     left_out: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
     posts = []
     for row in export.posts.get(key, ()):
-        replies = rows_in(row.get("replies"))
-        # The export names no ids. A message keeps its author, time and text, unless it is edited.
-        thread_id = _id(row) if replies else ""
-        for item in (row, *replies):
-            if (post := _post(item, thread_id, export)) is None:
+        rows = [row, *rows_in(row.get("replies"))]
+        ids = [_id(item, seen) for item in rows]
+        thread_id = ids[0] if len(ids) > 1 else ""
+        for id, item in zip(ids, rows, strict=True):
+            if (post := _post(item, id, thread_id, export)) is None:
                 left_out[SYSTEM] += 1
             else:
                 posts.append(post)
@@ -126,7 +127,7 @@ def _channel(key: tuple[str, str], name: str, export: _Export) -> Conversation:
     return transcript(PROVIDER, "/".join(key), name, posts, is_archived=is_archived, left_out=left_out)
 
 
-def _post(row: Fields, thread_id: str, export: _Export) -> Post | None:
+def _post(row: Fields, id: str, thread_id: str, export: _Export) -> Post | None:
     """Return the message of a row; None for one of Mattermost itself, and for one without text and files."""
     at = moment_in(row.get("create_at"))
     text = text_in(row.get("message")).strip()
@@ -135,8 +136,16 @@ def _post(row: Fields, thread_id: str, export: _Export) -> Post | None:
     if at is None or text_in(row.get("type")).startswith("system_") or not (text or names):
         return None
     username = text_in(row.get("user"))
-    return Post(_id(row), export.names.get(username) or username or PROVIDER, at, text, thread_id, names)
+    who = export.names.get(username) or username or PROVIDER
+    # The time of the last edit, or 0.
+    return Post(id, who, at, text, thread_id, names, is_edited=bool(row.get("edit_at")))
 
 
-def _id(row: Fields) -> str:
-    return content_hash(text_in(row.get("user")), str(row.get("create_at")), text_in(row.get("message")))[:32]
+def _id(row: Fields, seen: Counter[str]) -> str:
+    """Return an id of the message, since the export names none: its author and time, and its number among those of both.
+
+    `seen` counts the messages of the channel with the same author and time.
+    """
+    id = content_hash(text_in(row.get("user")), str(row.get("create_at")))[:32]
+    seen[id] += 1
+    return id if seen[id] == 1 else f"{id}-{seen[id]}"
