@@ -108,7 +108,7 @@ def delete_account(person: User) -> str:
         exchanges=contents.exchanges,
         documents=contents.documents,
     )
-    services.expire_links(person)
+    services.expire_links(person, by=person)
     Identity.objects.filter(person=person).delete()
     chat.delete_limits_of([person.pk, *person.api_tokens.values_list("pk", flat=True)])
     ApiToken.objects.filter(person=person).delete()

@@ -99,8 +99,7 @@ def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
         return
     if not is_active:
         person = User.objects.get(pk=person_id)
-        services.expire_links_of_author(person, by=by)
-        services.expire_links_for(person)
+        services.expire_links(person, by=by)
         memory.end_all_reveals(person_id)
     services.record_audit(
         by, AuditEntry.Action.PERSON_ACTIVATED if is_active else AuditEntry.Action.PERSON_DEACTIVATED, str(person_id)

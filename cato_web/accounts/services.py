@@ -82,13 +82,8 @@ def reset_password(token: str, password: str) -> User:
 
 
 def open_links() -> QuerySet[OneTimeLink]:
-    """Return the invitations and password links that can still be used.
-
-    A link is only valid while its author is an administrator.
-    """
-    has_valid_author = Q(created_by=None) | Q(created_by__is_active=True, created_by__role=User.Role.ADMINISTRATOR)
-    links = OneTimeLink.objects.exclude(kind=OneTimeLink.Kind.SETUP).filter(has_valid_author)
-    return links.filter(used_at=None, expires_at__gt=timezone.now())
+    """Return the invitations and password links that can still be used."""
+    return _valid_links().exclude(kind=OneTimeLink.Kind.SETUP)
 
 
 @transaction.atomic
@@ -103,11 +98,7 @@ def revoke_link(link_id: int, *, by: User) -> bool:
 
 def validate_link(token: str, kind: str) -> OneTimeLink:
     """Return the one-time link of a token. Raises InvalidLinkError."""
-    now = timezone.now()
-    links = (
-        OneTimeLink.objects.filter(used_at=None, expires_at__gt=now) if kind == OneTimeLink.Kind.SETUP else open_links()
-    )
-    link = links.filter(token_hash=hash_token(token), kind=kind).first()
+    link = _valid_links().filter(token_hash=hash_token(token), kind=kind).first()
     if link is None or (kind == OneTimeLink.Kind.SETUP and is_set_up()):
         raise InvalidLinkError
     return link
@@ -183,9 +174,9 @@ def change_password(person: User, password: str) -> None:
     record_audit(person, AuditEntry.Action.PASSWORD_CHANGED, str(person.id))
 
 
-def expire_links(person: User) -> None:
+def expire_links(person: User, *, by: User) -> None:
     """Delete the open links that a user created or that were created for them."""
-    expire_links_of_author(person, by=person)
+    expire_links_of_author(person, by=by)
     expire_links_for(person)
 
 
@@ -214,13 +205,18 @@ def expire_links_for(person: User) -> None:
     OneTimeLink.objects.filter(kind=OneTimeLink.Kind.RESET, person=person, used_at=None).delete()
 
 
+def _valid_links() -> QuerySet[OneTimeLink]:
+    """Return the links that can still be used; those that a person made only while they are an administrator."""
+    has_valid_author = Q(created_by=None) | Q(created_by__is_active=True, created_by__role=User.Role.ADMINISTRATOR)
+    return OneTimeLink.objects.filter(has_valid_author, used_at=None, expires_at__gt=timezone.now())
+
+
 def _mark_used(link: OneTimeLink, person: User | None = None) -> None:
     """Mark the link as used. Raises InvalidLinkError if it was used or revoked in the meantime."""
     # `set_role` and `set_active` lock the author's row, too, so a concurrent demotion is seen here.
     if link.created_by_id is not None:
         User.objects.select_for_update().get(pk=link.created_by_id)
-    links = OneTimeLink.objects.filter(used_at=None) if link.kind == OneTimeLink.Kind.SETUP else open_links()
-    if not links.filter(pk=link.pk).update(used_at=timezone.now(), used_by=person):
+    if not _valid_links().filter(pk=link.pk).update(used_at=timezone.now(), used_by=person):
         raise InvalidLinkError
 
 
