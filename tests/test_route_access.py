@@ -359,7 +359,7 @@ def route_arguments(name: str, ids: dict[str, uuid.UUID]) -> dict[str, object]:
         "rest": "responses",
     }
     pattern = next(route for route in routes_of(get_resolver()) if route.name == name)
-    return {key: ids.get(key) or fill[key] for key in pattern.pattern.converters}
+    return {key: ids.get(key) or fill[key] for key in pattern.pattern.regex.groupindex}
 
 
 def request(client: Client, name: str, method: str, ids: dict[str, uuid.UUID]) -> tuple[int, str]:
