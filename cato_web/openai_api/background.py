@@ -13,7 +13,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from cato_web.openai_api.errors import OpenAIError, openai_error_of
+from cato_web.openai_api.errors import openai_error_of, unsupported
 from cato_web.openai_api.messages import check_roles
 from cato_web.openai_api.requests import ChatRequest, check_supported, generation_options
 from cato_web.openai_api.responses import DONE, choice, event, text_delta, usage_with_total
@@ -42,8 +42,7 @@ def check_request(body: ChatRequest) -> None:
     check_supported(body)
     check_roles(body.messages, allow_tools=False)
     if body.tools:
-        sentence = _("A background request has no thread to wait for tools in: leave tools away.")
-        raise OpenAIError(sentence, code="unsupported_parameter", param="tools")
+        raise unsupported(_("A background request has no thread to wait for tools in: leave tools away."), "tools")
 
 
 async def answer(

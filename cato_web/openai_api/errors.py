@@ -102,6 +102,11 @@ def answer_failure(turn: Turn) -> OpenAIError:
     return model_failure(turn.error_code, turn.error, EndpointReason.from_json(turn.endpoint_reason))
 
 
+def unsupported(sentence: str, param: str) -> OpenAIError:
+    """Return the error for a parameter that Cato does not support, or not with this value."""
+    return OpenAIError(sentence, code="unsupported_parameter", param=param)
+
+
 def no_chat_model(name: str) -> OpenAIError:
     """Return the error for a model that embeds texts."""
     sentence = _("%(name)s embeds texts and does not chat; choose a model of the type chat.") % {"name": name}

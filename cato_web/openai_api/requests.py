@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field, StrictInt
 
 from cato_web.openai_api import input_tokens
-from cato_web.openai_api.errors import OpenAIError
+from cato_web.openai_api.errors import OpenAIError, unsupported
 from cato_web.openai_api.messages import Message, build_conversation, check_roles
 from cato_web.openai_api.tool_requests import tool_options
 from chat.services import ClientConversation
@@ -117,9 +117,9 @@ def check_supported(body: ChatRequest) -> None:
     """Raise OpenAIError if the request uses a feature that is not supported."""
     if body.functions or body.function_call:
         sentence = _("OpenAI replaced functions and function_call by tools and tool_choice: use these.")
-        raise _unsupported(sentence, "functions" if body.functions else "function_call")
+        raise unsupported(sentence, "functions" if body.functions else "function_call")
     if body.n is not None and body.n != 1:
-        raise _unsupported(_("`n` must be 1."), "n")
+        raise unsupported(_("`n` must be 1."), "n")
     format = body.response_format or {"type": "text"}
     if not isinstance(format.get("type"), str) or not isinstance(format.get("json_schema", {}), dict):
         raise OpenAIError(_("response_format has a type; its json_schema is an object."), param="response_format")
@@ -127,7 +127,7 @@ def check_supported(body: ChatRequest) -> None:
         sentence = _("response_format has at most %(most)s characters.") % {"most": format_number(_MAX_FORMAT_LENGTH)}
         raise OpenAIError(sentence, param="response_format")
     if body.modalities and body.modalities != ["text"]:
-        raise _unsupported(_("Cato answers with text alone."), "modalities")
+        raise unsupported(_("Cato answers with text alone."), "modalities")
     if body.top_logprobs is not None and not body.logprobs:
         raise OpenAIError(_("top_logprobs needs logprobs: true."), param="top_logprobs")
 
@@ -139,7 +139,3 @@ def storable(value: Any, param: str) -> Any:
     except ValueError as error:
         sentence = _("%(name)s contains a number that is not finite.")
         raise OpenAIError(sentence % {"name": param}, param=param) from error
-
-
-def _unsupported(sentence: str, param: str) -> OpenAIError:
-    return OpenAIError(sentence, code="unsupported_parameter", param=param)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, BeforeValidator, Field
 
-from cato_web.openai_api.errors import OpenAIError
+from cato_web.openai_api.errors import OpenAIError, unsupported
 from cato_web.openai_api.messages import Message, Part
 from cato_web.openai_api.requests import ChatRequest
 from cato_web.openai_api.tool_requests import FunctionCall, ToolCallMessage
@@ -131,7 +131,7 @@ def _check_supported(body: ResponseRequest) -> None:
     }
     for param, (is_used, sentence) in sentences.items():
         if is_used:
-            raise _unsupported(sentence, param)
+            raise unsupported(sentence, param)
 
 
 def _messages(items: list[InputItem]) -> Iterator[Message]:
@@ -182,7 +182,7 @@ def _part(part: ContentPart) -> Part:
 def _chat_tool(tool: dict[str, Any]) -> dict[str, Any]:
     if tool.get("type") != "function":
         sentence = _("Cato has no built-in tools of OpenAI, such as %(type)s: send tools of the type function.")
-        raise _unsupported(sentence % {"type": str(tool.get("type"))[:40]}, "tools")
+        raise unsupported(sentence % {"type": str(tool.get("type"))[:40]}, "tools")
     return {"type": "function", "function": _without_nulls(tool, "type")}
 
 
@@ -190,7 +190,7 @@ def _chat_choice(choice: str | dict[str, Any] | None) -> str | dict[str, Any] | 
     if not isinstance(choice, dict):
         return choice
     if choice.get("type") != "function":
-        raise _unsupported(_("tool_choice is none, auto, required or a function."), "tool_choice")
+        raise unsupported(_("tool_choice is none, auto, required or a function."), "tool_choice")
     return {"type": "function", "function": {"name": choice.get("name")}}
 
 
@@ -202,12 +202,8 @@ def _chat_format(format: dict[str, Any] | None) -> dict[str, Any] | None:
         return {"type": kind}
     if kind == "json_schema":
         return {"type": kind, "json_schema": _without_nulls(format, "type")}
-    raise _unsupported(_("text.format is of the type text, json_object or json_schema."), "text.format")
+    raise unsupported(_("text.format is of the type text, json_object or json_schema."), "text.format")
 
 
 def _without_nulls(values: dict[str, Any], *left_out: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None and name not in left_out}
-
-
-def _unsupported(sentence: str, param: str) -> OpenAIError:
-    return OpenAIError(sentence, code="unsupported_parameter", param=param)
