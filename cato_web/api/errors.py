@@ -11,6 +11,7 @@ from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
@@ -80,9 +81,9 @@ def _expected_error(error: Exception) -> HttpResponse:
     return response
 
 
-def _sentence(status: int, code: str, sentence: Callable[[], str]) -> ErrorRenderer:
-    """Return a renderer with a fixed message instead of the library's."""
-    return lambda error: answer(status, code, sentence())
+def _sentence(status: int, code: str, sentence: Any) -> ErrorRenderer:
+    """Return a renderer with a fixed message, which is translated lazily, instead of the library's."""
+    return lambda error: answer(status, code, str(sentence))
 
 
 def _ninja_error(error: HttpError) -> HttpResponse:
@@ -112,22 +113,17 @@ def _internal_error(error: Exception) -> HttpResponse:
     return answer(500, "broken", _(INTERNAL_ERROR))
 
 
-def _too_large() -> str:
-    return _("The body is too large. Send less at once.")
-
-
-def _unreadable() -> str:
-    return _("The body cannot be read. Send JSON, or for a file multipart/form-data.")
-
-
+_unreadable = _sentence(
+    422, "invalid", gettext_lazy("The body cannot be read. Send JSON, or for a file multipart/form-data.")
+)
 ERROR_RESPONSES: dict[type[Exception], ErrorRenderer] = dict.fromkeys(ERROR_TABLE, _expected_error) | {
     HttpError: _ninja_error,
     ValidationError: _validation_error,
-    RequestDataTooBig: _sentence(413, "too_large", _too_large),
-    SuspiciousOperation: _sentence(422, "invalid", _unreadable),
-    MultiPartParserError: _sentence(422, "invalid", _unreadable),
-    UnreadablePostError: _sentence(422, "invalid", _unreadable),
-    RecursionError: _sentence(422, "invalid", _unreadable),
+    RequestDataTooBig: _sentence(413, "too_large", gettext_lazy("The body is too large. Send less at once.")),
+    SuspiciousOperation: _unreadable,
+    MultiPartParserError: _unreadable,
+    UnreadablePostError: _unreadable,
+    RecursionError: _unreadable,
     Exception: _internal_error,
 }
 
