@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.http import HttpRequest
-from ninja.security import HttpBearer
+from ninja.security.http import HttpAuthBase
 
 from cato_web import idempotency
 from cato_web.accounts.acting_token import act_through
@@ -25,9 +25,10 @@ class ApiRequest(HttpRequest):
     auth: Principal
 
 
-class TokenAuth(HttpBearer):
+class TokenAuth(HttpAuthBase):
     """Require a token with `scope` (None: any). Session cookies are ignored."""
 
+    openapi_scheme = "bearer"
     openapi_description = "A token that a user created on the settings page."
 
     def __init__(self, scope: str | None) -> None:
@@ -40,10 +41,6 @@ class TokenAuth(HttpBearer):
         principal = authenticate_header(request.headers.get("Authorization", ""), *scopes)
         act_through(principal.token_id)
         return principal
-
-    def authenticate(self, request: HttpRequest, token: str) -> Principal:
-        """Authenticate the request."""
-        return self(request)
 
 
 ANY, READ, WRITE, ASK = TokenAuth(None), TokenAuth(Scope.READ), TokenAuth(Scope.WRITE), TokenAuth(Scope.ASK)
