@@ -32,8 +32,8 @@ from chat.llm import endpoint
 from chat.llm.choices import offered_choices, read_model_lists
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.model_list import ModelList
-from chat.models import Thread, Turn
-from chat.services import ApiOrigin
+from chat.models import Turn
+from chat.services import ApiOrigin, PostedTurn
 from memory.api import InvalidInputError, NotFoundError, count_message
 
 router = Router(tags=["asking"])
@@ -61,7 +61,9 @@ def ask(
     request: ApiRequest, thread_id: uuid.UUID, body: thread_schemas.AskRequest, idempotency_key: Key = None
 ) -> StreamingHttpResponse:
     """Post a message in a thread. A failed answer has `state` failed and an `error`; the message is kept."""
-    return _post_message(request, body, idempotency_key, access.get_thread(current_user(request).pk, thread_id))
+    person_id = current_user(request).pk
+    thread = access.get_thread(person_id, thread_id)
+    return _answer(request, body, idempotency_key, partial(services.post_message, thread, author_id=person_id))
 
 
 @router.post("/ask", auth=ASK, response=responses(thread_schemas.Turn, *FIND, 409), openapi_extra=_STREAM_RESPONSE)
@@ -69,7 +71,13 @@ def ask_anew(
     request: ApiRequest, body: thread_schemas.NewThreadAskRequest, idempotency_key: Key = None
 ) -> StreamingHttpResponse:
     """Create a thread with a message. The response contains the thread's id for further messages."""
-    return _post_message(request, body, idempotency_key, None)
+    post = partial(
+        services.create_thread_with_message,
+        current_user(request).pk,
+        space=resolve_space(request, body.space),
+        is_remembered=body.is_remembered,
+    )
+    return _answer(request, body, idempotency_key, post)
 
 
 @router.post("/threads/{uuid:thread_id}/stop", auth=ASK, response=responses(thread_schemas.StopResult, *FIND))
@@ -83,9 +91,10 @@ def stop(request: ApiRequest, thread_id: uuid.UUID) -> thread_schemas.StopResult
     return thread_schemas.StopResult(turn_id=turn.id)
 
 
-def _post_message(
-    request: ApiRequest, body: thread_schemas.AskRequest, key: str | None, thread: Thread | None
+def _answer(
+    request: ApiRequest, body: thread_schemas.AskRequest, key: str | None, post: Callable[..., PostedTurn]
 ) -> StreamingHttpResponse:
+    """Call `post` with the message, start its answer and return it."""
     person_id = current_user(request).pk
     origin = ApiOrigin(request.auth.token_id, _requested_model(body.model))
     pictures = [_decode_image(address) for address in body.images]
@@ -95,25 +104,7 @@ def _post_message(
         attachments.store_image(ContentFile(picture, name=_("Picture")), owner_id=person_id).id for picture in pictures
     ]
     with message_key(request.auth.token_id, key, path=request.path, content=content) as client_key:
-        if thread is not None:
-            posted = services.post_message(
-                thread,
-                author_id=person_id,
-                message=body.message,
-                client_key=client_key,
-                origin=origin,
-                attachments=stored,
-            )
-        else:
-            posted = services.create_thread_with_message(
-                person_id,
-                message=body.message,
-                client_key=client_key,
-                space=resolve_space(request, getattr(body, "space", None)),
-                is_remembered=getattr(body, "is_remembered", True),
-                origin=origin,
-                attachments=stored,
-            )
+        posted = post(message=body.message, client_key=client_key, origin=origin, attachments=stored)
     runner.publish_and_start(posted)
     turn = _load_turn(person_id, posted.turn.thread_id, posted.turn.id)
     can_receive = partial(access.can_receive, person_id, posted.turn.thread_id, origin.api_token_id)
