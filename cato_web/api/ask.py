@@ -5,7 +5,6 @@ The database is used before and after the answer; no connection is held while it
 
 from __future__ import annotations
 
-import base64
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,7 +21,7 @@ from pydantic import BaseModel
 from cato_web.api import serializers, thread_schemas
 from cato_web.api.auth import ASK, ApiRequest, current_user, resolve_space
 from cato_web.api.errors import FIND, responses
-from cato_web.api.fields import Key
+from cato_web.api.fields import Key, decode_image
 from cato_web.idempotency import message_key
 from chat import access, attachments, services
 from chat.answers import runner
@@ -97,7 +96,7 @@ def _answer(
     """Call `post` with the message, start its answer and return it."""
     person_id = current_user(request).pk
     origin = ApiOrigin(request.auth.token_id, _requested_model(body.model))
-    pictures = [_decode_image(address) for address in body.images]
+    pictures = [decode_image(address) for address in body.images]
     content = body.model_dump(mode="json", exclude={"stream"})
     count_message(person_id)
     stored = [
@@ -133,16 +132,6 @@ def _is_unlisted(name: str, among: Sequence[ModelEndpoint], lists: Sequence[Mode
     prefix, slash, _rest = name.partition("/")
     further = next((place for place, one in enumerate(among) if slash and one.name == prefix), None)
     return not lists[further or 0].names
-
-
-def _decode_image(address: str) -> bytes:
-    head, _comma, data = address.partition(",")
-    if not (head.startswith("data:") and head.endswith(";base64")):
-        raise InvalidInputError(_("Send pictures as data: addresses (base64); Cato fetches none from elsewhere."))
-    try:
-        return base64.b64decode(data, validate=True)
-    except ValueError as error:
-        raise InvalidInputError(_("A picture's base64 cannot be read.")) from error
 
 
 def _response(chunks: AsyncIterator[str], media_type: str) -> StreamingHttpResponse:

@@ -1,7 +1,8 @@
-"""Field types of requests: cleaned text, times with a zone, strict numbers, JSON in strings."""
+"""Field types of requests: cleaned text, times with a zone, strict numbers, JSON and pictures in strings."""
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from ninja import Header
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from cato_web.idempotency import MAX_KEY_LENGTH
-from memory.api import clean_text
+from memory.api import InvalidInputError, clean_text
 
 _YEARS = range(1900, 2200)
 _YEARS_PATTERN = "^(19|20|21)[0-9]{2}-"
@@ -55,6 +56,17 @@ def _object(value: object) -> object:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
         raise ValueError(_('Write a JSON object, such as {"zone": "north"}.')) from error
+
+
+def decode_image(address: str) -> bytes:
+    """Return the bytes in a `data:` address. Raises InvalidInputError."""
+    head, _comma, data = address.partition(",")
+    if not (head.startswith("data:") and head.endswith(";base64")):
+        raise InvalidInputError(_("Send pictures as data: addresses (base64); Cato fetches none from elsewhere."))
+    try:
+        return base64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise InvalidInputError(_("A picture's base64 cannot be read.")) from error
 
 
 Text = Annotated[str, BeforeValidator(_clean)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
 from pydantic import BaseModel
 
+from cato_web.api.fields import decode_image
 from cato_web.openai_api.errors import OpenAIError
 from cato_web.openai_api.tool_requests import (
     ToolCallMessage,
@@ -18,6 +18,7 @@ from cato_web.openai_api.tool_requests import (
     result_message,
 )
 from chat.services import ClientConversation, PastExchange
+from memory.api import InvalidInputError
 
 _INSTRUCTION_ROLES = ("system", "developer")
 
@@ -163,11 +164,7 @@ def _has_image(message: Message) -> bool:
 
 def _decode_image(part: Part) -> bytes:
     url = part.image_url.url if isinstance(part.image_url, ImageUrl) else part.image_url or ""
-    head, _comma, data = url.partition(",")
-    if not (head.startswith("data:") and head.endswith(";base64")):
-        sentence = _("Send pictures as data: addresses (base64); Cato fetches none from elsewhere.")
-        raise OpenAIError(sentence, param="messages")
     try:
-        return base64.b64decode(data, validate=True)
-    except ValueError as error:
-        raise OpenAIError(_("A picture's base64 cannot be read."), param="messages") from error
+        return decode_image(url)
+    except InvalidInputError as error:
+        raise OpenAIError(str(error), param="messages") from error
