@@ -20,12 +20,11 @@ from cato_web.accounts.forms.settings import PasswordForm, PreferencesForm, Toke
 from cato_web.accounts.groups import groups_of
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.second_factor.services import has_second_factor
-from cato_web.accounts.views import AuthenticatedRequest, shown_once
+from cato_web.accounts.views import AuthenticatedRequest, posted_id, shown_once
 from cato_web.accounts.views.auth import TOO_MANY, check_code_rate
 from cato_web.accounts.views.webhooks import webhook_rows
 from cato_web.oauth.addresses import host_of
 from memory import api as memory
-from memory.api import parse_uuid
 
 _REVEALS = 20
 
@@ -137,13 +136,12 @@ def password(request: AuthenticatedRequest) -> HttpResponse:
 @require_POST
 def revoke_login_session(request: AuthenticatedRequest) -> HttpResponse:
     """End one login session, or all but the current one."""
-    which = request.POST.get("login_session", "")
-    if which == "others":
+    if request.POST.get("login_session") == "others":
         services.sign_out_elsewhere(request.user)
         ended = login_sessions.rotate(request, request.user)
         text = _("Signed out everywhere else: %(count)s ended.") if ended else _("No other sessions.")
         messages.success(request, text % {"count": ended})
-    elif (id := parse_uuid(which)) and login_sessions.revoke(request.user, id):
+    elif login_sessions.revoke(request.user, posted_id(request, "login_session")):
         messages.success(request, _("Signed out."))
     else:
         messages.error(request, _("Already signed out."))

@@ -25,10 +25,10 @@ from cato_web.accounts import login_sessions
 from cato_web.accounts.models import Passkey, User
 from cato_web.accounts.second_factor import codes, passkeys, services, sign_in
 from cato_web.accounts.services import sign_out_elsewhere
-from cato_web.accounts.views import AuthenticatedRequest, shown_once
+from cato_web.accounts.views import AuthenticatedRequest, posted_id, shown_once
 from cato_web.accounts.views.auth import TOO_MANY, check_code_rate
 from chat.encryption import decrypt, encrypt
-from memory.api import InvalidInputError, clean_name, parse_uuid
+from memory.api import InvalidInputError, clean_name
 
 _SECRET = "authenticator_app_secret"  # noqa: S105  (a key of the session)
 
@@ -167,8 +167,7 @@ def recovery_codes(request: AuthenticatedRequest) -> HttpResponse:
 
 
 def _find_passkey(request: AuthenticatedRequest) -> Passkey | None:
-    id = parse_uuid(request.POST.get("passkey", ""))
-    return request.user.passkeys.filter(pk=id).first() if id else None
+    return request.user.passkeys.filter(pk=posted_id(request, "passkey")).first()
 
 
 def _after_addition(request: HttpRequest, person: User, text: str) -> HttpResponse:

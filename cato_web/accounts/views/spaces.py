@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from cato_web.accounts import groups
 from cato_web.accounts.models import User
-from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views import AuthenticatedRequest, posted_id
 from cato_web.usage.rows import usage_rows, usage_total
 from chat.llm import endpoint
 from chat.llm.choices import set_space_model, space_model
@@ -27,7 +27,7 @@ from chat.usage.counting import month_start
 from chat.usage.limits import limit_states
 from chat.usage.reports import UsageFilter
 from memory import api as memory
-from memory.api import InvalidInputError, Membership, MembershipChange, Space, parse_uuid
+from memory.api import InvalidInputError, Membership, MembershipChange, Space
 
 _MAX_CHANGES = 30
 _SENTENCES = {
@@ -121,7 +121,7 @@ def _usage(space_row: Space) -> dict[str, object]:
 def change_members(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     """Add or remove a member or change their role, depending on the field `change`."""
     group = groups.group_to_edit(request.user, space_id)
-    person = get_object_or_404(User, id=_posted_user_id(request), left_at=None)
+    person = get_object_or_404(User, id=posted_id(request, "person"), left_at=None)
     change = request.POST.get("change", "")
     if change == "add":
         groups.add_member(group, person, by=request.user)
@@ -196,7 +196,3 @@ def _changes(space_row: Space) -> list[ChangeRow]:
         sentence = _(sentences[MembershipChange.Kind(row.kind)])
         changes.append(ChangeRow(row.at, sentence % {"by": row.by, "name": row.person}))
     return changes
-
-
-def _posted_user_id(request: AuthenticatedRequest) -> uuid.UUID:
-    return parse_uuid(request.POST.get("person", "")) or uuid.UUID(int=0)

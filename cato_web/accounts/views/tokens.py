@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -14,9 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import tokens
 from cato_web.accounts.forms.settings import TokenForm
-from cato_web.accounts.views import AuthenticatedRequest, shown_once
+from cato_web.accounts.views import AuthenticatedRequest, posted_id, shown_once
 from cato_web.accounts.views.accounts import render_settings
-from memory.api import parse_uuid
 
 
 @require_http_methods(["GET", "POST"])
@@ -42,16 +39,11 @@ def create(request: AuthenticatedRequest) -> HttpResponse:
 def revoke(request: AuthenticatedRequest) -> HttpResponse:
     """Revoke a token."""
     _require_api()
-    if tokens.revoke_token(request.user, _id(request.POST.get("token", ""))):
+    if tokens.revoke_token(request.user, posted_id(request, "token")):
         messages.success(request, _("Token revoked."))
     else:
         messages.error(request, _("This token was already revoked."))
     return redirect("settings")
-
-
-def _id(text: str) -> uuid.UUID:
-    """Return the id, or one that matches no token if the text is invalid."""
-    return parse_uuid(text) or uuid.UUID(int=0)
 
 
 def _require_api() -> None:

@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from cato_web.accounts.models import User
-from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views import AuthenticatedRequest, posted_id
 from cato_web.webhooks import registration
 from cato_web.webhooks.models import Webhook
-from memory.api import InvalidInputError, NotFoundError, parse_uuid
+from memory.api import InvalidInputError, NotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def enable(request: AuthenticatedRequest) -> HttpResponse:
 
 def _change(request: AuthenticatedRequest, act: Callable[[User, uuid.UUID], object], done: str) -> HttpResponse:
     try:
-        act(request.user, parse_uuid(request.POST.get("webhook", "")) or uuid.UUID(int=0))
+        act(request.user, posted_id(request, "webhook"))
         messages.success(request, done)
     except NotFoundError:
         messages.error(request, _("This webhook was already deleted."))
