@@ -31,10 +31,13 @@ class GroupRow:
 @require_http_methods(["GET", "POST"])
 def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
     """List all groups and projects with their members, or create a group."""
+
+    def create() -> str:
+        group = groups.create_group(request.POST.get("name", ""), by=request.user)
+        return _("%(group)s is created, and you manage it.") % {"group": group.name}
+
     if request.method == "POST":
-        return _apply_change(
-            request, lambda: _created_text(groups.create_group(request.POST.get("name", ""), by=request.user))
-        )
+        return _apply_change(request, create)
     rows = {"groups": _rows(Space.Kind.GROUP), "projects": _rows(Space.Kind.PROJECT)}
     context = {"section": "admin", "tab": "groups", **rows}
     return render(request, "people/admin_groups.html", context)
@@ -54,10 +57,6 @@ def change_group(request: AuthenticatedRequest, group_id: uuid.UUID) -> HttpResp
         return _("Renamed.")
 
     return _apply_change(request, change)
-
-
-def _created_text(group: Space) -> str:
-    return _("%(group)s is created, and you manage it.") % {"group": group.name}
 
 
 def _apply_change(request: AuthenticatedRequest, change: Callable[[], str]) -> HttpResponse:
