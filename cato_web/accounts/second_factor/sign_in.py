@@ -18,7 +18,6 @@ from cato_web.accounts.second_factor.services import has_second_factor
 
 MAX_AGE = 900  # seconds between the first factor and the second
 _PENDING = "pending_sign_in"
-_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def find_pending(request: HttpRequest) -> PendingSignIn | None:
 def complete(request: HttpRequest, person: User) -> None:
     """Begin the login session, under a new key."""
     request.session.pop(_PENDING, None)
-    login(request, person, backend=_BACKEND)
+    login(request, person, backend="django.contrib.auth.backends.ModelBackend")
 
 
 def enrolling_person(request: HttpRequest) -> User | None:

@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -18,7 +17,7 @@ from cato_web.accounts import openid, services
 from cato_web.accounts.forms.sign_in import RegistrationForm
 from cato_web.accounts.identities import SignInRejectedError
 from cato_web.accounts.models import OneTimeLink, User
-from cato_web.accounts.second_factor import confirmation
+from cato_web.accounts.second_factor import confirmation, sign_in
 from cato_web.accounts.views.auth import TOO_MANY, check_login_rate, render_join, render_sign_in, safe_redirect_target
 from cato_web.errors import not_found
 
@@ -69,7 +68,7 @@ def callback(request: HttpRequest) -> HttpResponse:
         if result.confirms == str(request.user.pk):
             confirmation.mark_confirmed(request.session)
         return redirect("confirm")
-    login(request, result.person, backend="django.contrib.auth.backends.ModelBackend")
+    sign_in.complete(request, result.person)
     if result.greeting:
         messages.success(request, result.greeting)
     return redirect(result.target)
