@@ -201,7 +201,6 @@ def _page(request: HttpRequest, person: User, *, status: int = 200, error: str =
         "passkeys": rows,
         "can_add_passkey": passkeys.is_available(request),
         "codes_left": codes.count_recovery_codes(person),
-        "is_required": person.requires_second_factor,
         "is_signed_in": request.user.is_authenticated,
         "layout": _layout(request),
     }
