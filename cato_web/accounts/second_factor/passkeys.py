@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils import timezone
@@ -30,6 +29,7 @@ from fido2.webauthn import (
 )
 
 from cato_web.accounts.models import Passkey, User
+from cato_web.oauth.addresses import origin_of
 
 SIGN_IN, SECOND_FACTOR, REGISTRATION = "sign_in", "second_factor", "registration"
 MAX_PASSKEYS = 20
@@ -48,7 +48,7 @@ class PasskeyRejectedError(Exception):
 
 def is_available(request: HttpRequest) -> bool:
     """Return whether browsers allow passkeys at this address: a name, over https or on this machine."""
-    origin = urlsplit(_origin(request))
+    origin = urlsplit(origin_of(request))
     host = origin.hostname or ""
     try:
         ipaddress.ip_address(host)
@@ -145,17 +145,9 @@ def _credentials(person: User) -> list[AttestedCredentialData]:
 
 
 def _server(request: HttpRequest) -> Fido2Server:
-    origin = _origin(request)
+    origin = origin_of(request)
     host = urlsplit(origin).hostname or ""
     return Fido2Server(PublicKeyCredentialRpEntity(name="Cato", id=host), verify_origin=lambda seen: seen == origin)
-
-
-def _origin(request: HttpRequest) -> str:
-    """Return scheme, host and port under which browsers reach this server."""
-    if settings.CATO.server.public_url:
-        public = urlsplit(settings.CATO.server.public_url)
-        return f"{public.scheme}://{public.netloc}"
-    return f"{request.scheme}://{request.get_host()}"
 
 
 def _save_challenge(request: HttpRequest, purpose: str, person: User | None, state: dict[str, Any]) -> None:
