@@ -42,10 +42,10 @@ CONFIRMED_ROUTES: dict[str, set[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class InterruptedRequest:
-    """The request that the confirmation interrupted; `fields` is empty for an address that was only opened."""
+    """The request that the confirmation interrupted; `fields` (name, value) is empty for an address only opened."""
 
     path: str
-    fields: list[tuple[str, str]]
+    fields: list[list[str]]
     back: str
 
 
@@ -85,7 +85,7 @@ def is_recent(session: SessionBase) -> bool:
 def find_request(session: SessionBase) -> InterruptedRequest | None:
     """Return what the confirmation interrupted, if anything."""
     saved = session.get(_REQUEST)
-    return saved and InterruptedRequest(saved["path"], [(n, v) for n, v in saved["fields"]], saved["back"])
+    return saved and InterruptedRequest(**saved)
 
 
 def forget_request(session: SessionBase) -> None:
