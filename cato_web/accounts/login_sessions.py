@@ -72,11 +72,11 @@ def touch(request: HttpRequest, person: User) -> None:
     if len(_touched) >= _MAX_TOUCHED:
         _touched.clear()
     _touched[key] = now
-    rows = LoginSession.objects.filter(session_id=request.session.session_key, person=person)
+    rows = LoginSession.objects.filter(session_id=key, person=person)
     last_seen_at = rows.values_list("last_seen_at", flat=True).first()
     try:
         if last_seen_at is None:
-            if Session.objects.filter(pk=request.session.session_key).exists():
+            if Session.objects.filter(pk=key).exists():
                 _save(request, person, since=now)
         elif now - last_seen_at > _TOUCH_INTERVAL:
             rows.update(last_seen_at=now)
@@ -96,10 +96,7 @@ def active_sessions(person: User) -> QuerySet[LoginSession]:
 
 def revoke(person: User, sign_in_id: uuid.UUID) -> bool:
     """End one of the user's login sessions with its open pages; return False if there is no such session."""
-    sessions = Session.objects.filter(
-        pk__in=LoginSession.objects.filter(person=person, id=sign_in_id).values("session")
-    )
-    if not sessions.delete()[0]:
+    if not _end(LoginSession.objects.filter(person=person, id=sign_in_id)):
         return False
     services.record_audit(person, AuditEntry.Action.SESSION_ENDED, str(sign_in_id))
     return True
@@ -108,7 +105,7 @@ def revoke(person: User, sign_in_id: uuid.UUID) -> bool:
 def revoke_all(person: User) -> int:
     """End all login sessions of the user; return how many were active."""
     count = active_sessions(person).count()
-    Session.objects.filter(pk__in=LoginSession.objects.filter(person=person).values("session")).delete()
+    _end(LoginSession.objects.filter(person=person))
     return count
 
 
@@ -118,9 +115,14 @@ def rotate(request: HttpRequest, person: User) -> int:
     others = active_sessions(person).exclude(session_id=request.session.session_key).count()
     since = this.since if this else timezone.now()
     update_session_auth_hash(request, person)
-    Session.objects.filter(pk__in=LoginSession.objects.filter(person=person).values("session")).delete()
+    _end(LoginSession.objects.filter(person=person))
     _save(request, person, since=since)
     return others
+
+
+def _end(rows: QuerySet[LoginSession]) -> bool:
+    """Delete the sessions of these rows, with the rows; return whether there was any."""
+    return Session.objects.filter(pk__in=rows.values("session")).delete()[0] > 0
 
 
 def _save(request: HttpRequest, person: User, *, since: datetime) -> None:
@@ -133,10 +135,8 @@ def _save(request: HttpRequest, person: User, *, since: datetime) -> None:
 
 def describe_user_agent(user_agent: str) -> str:
     """Return for example "Firefox on Windows"; unknown parts are left out."""
-    browser = _find_first(_BROWSERS, user_agent)
+    browser = _find_first(_BROWSERS, user_agent) or _("Another program")
     system = _find_first(_SYSTEMS, user_agent)
-    if not browser:
-        browser = _("Another program")
     return _("%(browser)s on %(system)s") % {"browser": browser, "system": _(system)} if system else browser
 
 
