@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import uuid
 from decimal import Decimal
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import ApiToken, AuditEntry, User
 from cato_web.accounts.services import record_audit
-from chat.models import ModelPrice, UsageLimit
+from chat.models import UsageLimit
 from chat.usage import limits, prices
 from memory.api import InvalidInputError, Space
 
-_TARGETS = {
+_TARGETS: dict[str, QuerySet[Any]] = {
     UsageLimit.Target.PERSON: User.objects.filter(left_at=None),
     UsageLimit.Target.SPACE: Space.objects.exclude(kind=Space.Kind.PERSONAL),
     UsageLimit.Target.TOKEN: ApiToken.objects.all(),
@@ -24,26 +26,24 @@ _TARGETS = {
 @transaction.atomic
 def set_limit(
     target: str, target_id: uuid.UUID | None, *, unit: str, soft: Decimal | None, hard: Decimal | None, by: User
-) -> UsageLimit | None:
+) -> None:
     """Set a limit, or remove it if both amounts are None. Raises InvalidInputError, also for an unknown target."""
-    rows = _TARGETS.get(UsageLimit.Target(target)) if target in UsageLimit.Target.values else None
+    rows = _TARGETS.get(target)
     is_removed = soft is None and hard is None
     if rows is not None and not is_removed and not rows.filter(pk=target_id).exists():
         raise InvalidInputError(_("There is no such person, group or token."))
-    limit = limits.set_limit(target, target_id, unit=unit, soft=soft, hard=hard)
+    limits.set_limit(target, target_id, unit=unit, soft=soft, hard=hard)
     amounts = "removed" if is_removed else f"notice {soft}, limit {hard} {unit}"
     _record(by, f"the usage limit of {target} {target_id or ''}: {amounts}")
-    return limit
 
 
 @transaction.atomic
 def set_price(
     model: str, *, input_price: Decimal, output_price: Decimal, cached_price: Decimal | None, by: User
-) -> ModelPrice:
+) -> None:
     """Set the price of a model. Raises InvalidInputError."""
-    price = prices.set_price(model, input_price=input_price, output_price=output_price, cached_price=cached_price)
+    prices.set_price(model, input_price=input_price, output_price=output_price, cached_price=cached_price)
     _record(by, f"the price of {model}: {input_price}, cached {cached_price}, output {output_price}")
-    return price
 
 
 @transaction.atomic

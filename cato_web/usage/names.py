@@ -12,12 +12,6 @@ from cato_web.accounts.models import ApiToken, User
 from chat.models import UsageDay, UsageLimit
 from memory.api import Space
 
-_KINDS_OF_TARGETS = {
-    UsageLimit.Target.PERSON: "person",
-    UsageLimit.Target.SPACE: "space",
-    UsageLimit.Target.TOKEN: "token",
-}
-
 
 def names_of(dimension: str, keys: Iterable[Any]) -> dict[Any, str]:
     """Return the names of the keys of a dimension of usage; None is what belongs to none."""
@@ -35,8 +29,7 @@ def limit_name(limit: UsageLimit) -> str:
     """Return the name of what a limit applies to."""
     if limit.target_id is None:
         return str(UsageLimit.Target.EVERYONE.label)
-    dimension = _KINDS_OF_TARGETS[UsageLimit.Target(limit.target)]
-    return names_of(dimension, [limit.target_id])[limit.target_id]
+    return names_of(limit.target, [limit.target_id])[limit.target_id]
 
 
 def _people(ids: list[uuid.UUID]) -> tuple[dict[uuid.UUID, str], str, str]:
