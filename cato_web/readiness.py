@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
-from datetime import datetime
 from threading import Lock
 
 from django.conf import settings
@@ -77,7 +75,7 @@ def check_readiness() -> Readiness:
             for name, future in futures.items():
                 try:
                     checks[name] = future.result(max(0.0, deadline - time.monotonic()))
-                except FutureTimeoutError:
+                except TimeoutError:
                     future.cancel()  # still queued behind checks that hang
                     checks[name] = Check(DOWN, round(1000 * _TIMEOUT), "no answer in time")
             _last = (time.monotonic(), Readiness(checks))
@@ -117,13 +115,9 @@ def _vector_store() -> Check:
 def _worker() -> Check:
     """Check for overdue jobs: a worker that responds may still not process its queue."""
     due = [queue.oldest_due_at for queue in jobs.queue_stats() if queue.oldest_due_at is not None]
-    age = _age(min(due, default=None))
+    age = (timezone.now() - min(due)).total_seconds() if due else 0.0
     reason = "no worker processes due jobs" if age > _OVERDUE_AFTER else ""
     return Check(DEGRADED if reason else OK, reason=reason, oldest_due_seconds=age)
-
-
-def _age(oldest: datetime | None) -> float:
-    return (timezone.now() - oldest).total_seconds() if oldest else 0.0
 
 
 _CHECKS = {"database": _database, "redis": _redis, "vector_store": _vector_store, "worker": _worker}
