@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from django.conf import settings
 from django.core.files.storage import default_storage
@@ -21,6 +21,7 @@ from cato_web.backups.errors import BackupWriteError
 from memory import api as memory
 from memory.api import ProgressCallback, no_progress
 
+T = TypeVar("T")
 FORMAT = 1
 # Attribute of Django's SQLite connections, unknown to type checkers.
 _TRANSACTION_MODE = "transaction_mode"
@@ -57,9 +58,9 @@ def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: ProgressCall
             writer.add_json(archive.MANIFEST, _manifest(migrations, counts))
             _add_secret_key(writer)
             for table, model in tables.items():
-                writer.add_rows(table, _report_rows(rows.dump_table(model), progress))
+                writer.add_rows(table, _report(rows.dump_table(model), "rows", progress))
             names = [name for model in tables.values() for name in rows.file_names(model)]
-        added = sum(_add_file(writer, name) for name in _report_files(names, progress))
+        added = sum(_add_file(writer, name) for name in _report(names, "files", progress))
         writer.add_json(archive.END, {"files": added, "vanished": len(names) - added})
     return BackupResult(sum(counts.values()), added, len(names) - added)
 
@@ -150,13 +151,7 @@ def _add_file(writer: archive.Writer, name: str) -> bool:
     return True
 
 
-def _report_rows(lines: Iterator[bytes], progress: ProgressCallback) -> Iterator[bytes]:
-    for line in lines:
-        yield line
-        progress("rows", 1)
-
-
-def _report_files(names: list[str], progress: ProgressCallback) -> Iterator[str]:
-    for name in names:
-        yield name
-        progress("files", 1)
+def _report(items: Iterable[T], what: str, progress: ProgressCallback) -> Iterator[T]:
+    for item in items:
+        yield item
+        progress(what, 1)
