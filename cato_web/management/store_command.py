@@ -16,6 +16,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
+from cato_web.accounts.models import User
+from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import ChromaCleanupError, run_if_requested
 from cato_web.supervisor.data_dir_lock import data_dir_lock
@@ -99,6 +101,14 @@ class ProgressBars:
         if name not in self._bars:
             self._bars[name] = tqdm(desc=name, unit="", disable=None, file=sys.stderr)
         self._bars[name].update(count)
+
+
+def find_user(name: str) -> User:
+    """Return the active account with this e-mail or name. Raises CommandError."""
+    try:
+        return get_user_by_name(name)
+    except UserLookupError as error:
+        raise CommandError(str(error)) from error
 
 
 def manages_vector_store() -> bool:

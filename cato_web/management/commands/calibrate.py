@@ -6,8 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from cato_web.accounts.services import UserLookupError, get_user_by_name
-from cato_web.management.store_command import StoreCommand
+from cato_web.management.store_command import StoreCommand, find_user
 from memory import api as memory
 from memory.api import CalibrationResult, CatoError, ThresholdStats
 
@@ -32,9 +31,9 @@ class Command(StoreCommand):
             return
         try:
             name = options["user"]
-            readable = None if name == "all" else memory.readable_space_ids(get_user_by_name(name).pk)
+            readable = None if name == "all" else memory.readable_space_ids(find_user(name).pk)
             result = memory.fit_threshold(readable)
-        except (CatoError, UserLookupError) as error:
+        except CatoError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(_table(result))
         if options["dry_run"]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.api.serializers import serialize_exchanges
+from cato_web.management.store_command import find_user
 from memory import api as memory
 from memory.api import Exchange, iterate_by_pk
 
@@ -23,10 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--user", required=True, metavar="NAME", help="name or e-mail")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            person = get_user_by_name(options["user"])
-        except UserLookupError as error:
-            raise CommandError(str(error)) from error
+        person = find_user(options["user"])
         readable = memory.in_spaces(Exchange.objects.findable(), memory.readable_space_ids(person.pk))
         for page in iterate_by_pk(readable.select_related("owner"), _BATCH_SIZE):
             for row in serialize_exchanges(page):

@@ -8,9 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.cli.actions import resolve_space
-from cato_web.management.store_command import ProgressBars
+from cato_web.management.store_command import ProgressBars, find_user
 from chat.imports.formats import PROVIDERS, count_conversations
 from chat.imports.importer import ImportReport, import_conversations
 from memory.api import CatoError
@@ -29,12 +28,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            person = get_user_by_name(options["user"])
+            person = find_user(options["user"])
             space = resolve_space(person.pk, options["space"])
             with ProgressBars() as bars:
                 bars.expect("conversations", count_conversations(options["path"]))
                 report = import_conversations(options["path"], person_id=person.pk, space=space, progress=bars)
-        except (CatoError, UserLookupError) as error:
+        except CatoError as error:
             raise CommandError(str(error)) from error
         for line in _lines(report):
             self.stdout.write(line)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import CommandError
-
-from cato_web.accounts.services import UserLookupError, get_user_by_name
-from cato_web.management.store_command import StoreCommand
+from cato_web.management.store_command import StoreCommand, find_user
 from cato_web.mcp.caller import Caller
 
 
@@ -25,9 +22,6 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         from cato_web.mcp import server
 
-        try:
-            person = get_user_by_name(options["user"])
-        except UserLookupError as error:
-            raise CommandError(str(error)) from error
+        person = find_user(options["user"])
         scopes = {"read"} if options["read_only"] else {"read", "write"}
         server.over_stdio(Caller(person.pk, person.is_administrator, frozenset(scopes)))

@@ -10,8 +10,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
-from cato_web.accounts.services import UserLookupError, get_user_by_name
-from cato_web.management.store_command import StoreCommand
+from cato_web.management.store_command import StoreCommand, find_user
 from chat.errors import ModelError
 from chat.llm import client, endpoint
 from chat.llm.endpoint import ModelEndpoint
@@ -68,7 +67,7 @@ class Command(StoreCommand):
                     return ask_model(text)
 
             try:
-                readable = memory.readable_space_ids(get_user_by_name(options["user"]).pk) if options["user"] else None
+                readable = memory.readable_space_ids(find_user(options["user"]).pk) if options["user"] else None
                 if model_endpoint and model_endpoint.policy.kind != DataPolicy.ALL:
                     readable = _permitted(model_endpoint, readable)
                 rows = evaluate(
@@ -79,7 +78,7 @@ class Command(StoreCommand):
                     rephrase=rephrase,
                     rephrased_by=model,
                 )
-            except (CatoError, ModelError, UserLookupError) as error:
+            except (CatoError, ModelError) as error:
                 raise CommandError(str(error)) from error
         self.stdout.write(_table(rows))
 

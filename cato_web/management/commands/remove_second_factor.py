@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cato_web.accounts import services
 from cato_web.accounts.second_factor.services import remove_second_factor
+from cato_web.management.store_command import find_user
 
 
 class Command(BaseCommand):
@@ -20,10 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("email", metavar="EMAIL")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            person = services.get_user_by_name(options["email"])
-        except services.UserLookupError as error:
-            raise CommandError(str(error)) from error
+        person = find_user(options["email"])
         if not remove_second_factor(person, by=None):
             raise CommandError(f"{person.name} ({person.email}) has no second factor.")
         self.stdout.write(f"{person.name} ({person.email}) has no second factor any more and is signed out everywhere.")

@@ -7,8 +7,7 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from cato_web.accounts.services import UserLookupError, get_user_by_name
-from cato_web.management.store_command import StoreCommand
+from cato_web.management.store_command import StoreCommand, find_user
 from memory import api as memory
 from memory.api import active_documents, list_versions
 
@@ -24,10 +23,7 @@ class Command(StoreCommand):
         action.add_argument("--keep", type=int, metavar="K", help="delete all but the last K versions and the live one")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            person = get_user_by_name(options["user"])
-        except UserLookupError as error:
-            raise CommandError(str(error)) from error
+        person = find_user(options["user"])
         document = active_documents(memory.readable_space_ids(person.pk)).filter(name=options["name"]).first()
         if document is None:
             raise CommandError(f"{person} can read no document named {options['name']}.")
