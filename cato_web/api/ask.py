@@ -136,7 +136,6 @@ def _is_unlisted(name: str, among: Sequence[ModelEndpoint], lists: Sequence[Mode
 
 def _response(chunks: AsyncIterator[str], media_type: str) -> StreamingHttpResponse:
     response = StreamingHttpResponse(chunks, content_type=f"{media_type}; charset=utf-8")
-    response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"  # reverse proxies must not buffer events
     return response
 
