@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
@@ -64,21 +64,17 @@ async def chat_completions(request: HttpRequest, principal: Principal) -> HttpRe
         # A client with a key can repeat the request and get the answer.
         is_stopped = "Idempotency-Key" not in request.headers
         await responses.wait_until_begun(turn, principal.token_id, is_stopped_when_closed=is_stopped)
-        response = StreamingHttpResponse(
-            responses.completion_chunks(
-                turn,
-                principal.token_id,
-                model=body.model or models.DEFAULT_MODEL,
-                with_usage=_wants_usage(body),
-                is_stopped_when_closed=is_stopped,
-            ),
-            content_type="text/event-stream",
-            headers={"X-Accel-Buffering": "no"},
+        events = responses.completion_chunks(
+            turn,
+            principal.token_id,
+            model=body.model or models.DEFAULT_MODEL,
+            with_usage=_wants_usage(body),
+            is_stopped_when_closed=is_stopped,
         )
+        response = _event_stream(events)
     else:
         response = JsonResponse(await responses.completion(turn, principal.token_id))
     response["X-Cato-Thread"] = str(turn.thread_id)
-    response["Cache-Control"] = "no-store"
     return response
 
 
@@ -87,18 +83,11 @@ async def _background_response(
 ) -> HttpResponseBase:
     background.check_request(body)
     chunks = _counted(principal, chosen, body)
-    response: HttpResponseBase
+    name = model or models.DEFAULT_MODEL
     if body.stream:
         chunks = await background.wait_until_begun(chunks)
-        response = StreamingHttpResponse(
-            background.completion_chunks(chunks, model=model or models.DEFAULT_MODEL, with_usage=_wants_usage(body)),
-            content_type="text/event-stream",
-            headers={"X-Accel-Buffering": "no"},
-        )
-    else:
-        response = JsonResponse(await background.completion(chunks, model=model or models.DEFAULT_MODEL))
-    response["Cache-Control"] = "no-store"
-    return response
+        return _event_stream(background.completion_chunks(chunks, model=name, with_usage=_wants_usage(body)))
+    return JsonResponse(await background.completion(chunks, model=name))
 
 
 def _find_permitted(principal: Principal, model: str) -> ChosenModel | None:
@@ -153,11 +142,10 @@ async def create_response(request: HttpRequest, principal: Principal) -> HttpRes
         events = response_objects.response_events(
             begun, principal.token_id, echo=echo, is_stopped_when_closed=is_stopped
         )
-        response = StreamingHttpResponse(events, content_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        response = _event_stream(events)
     else:
         response = JsonResponse(await response_objects.wait_for_response(begun, principal.token_id, echo=echo))
     response["X-Cato-Thread"] = str(begun.turn.thread_id)
-    response["Cache-Control"] = "no-store"
     return response
 
 
@@ -166,7 +154,7 @@ async def one_response(request: HttpRequest, principal: Principal, response_id: 
     """Return a response to one's own message, also while it is in progress."""
     found = await run_in_db_thread(get_round, principal, response_id)
     result = await run_in_db_thread(load_result, principal.person.pk, found.turn)
-    return JsonResponse(response_objects.saved_response(found, result), headers={"Cache-Control": "no-store"})
+    return JsonResponse(response_objects.saved_response(found, result))
 
 
 def _begin_response(
@@ -196,6 +184,11 @@ def _begin_response(
     except OpenAIError as error:
         raise rename_param(error) from error
     return latest_round(turn)
+
+
+def _event_stream(events: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """Return events as they come; reverse proxies must not buffer them."""
+    return StreamingHttpResponse(events, content_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 def _wants_usage(body: ChatRequest) -> bool:
