@@ -23,7 +23,7 @@ from cato_web.accounts.second_factor import sign_in as pending
 from chat.llm import endpoint
 from memory.api import format_list, is_within_limit, remote_host
 
-_MAX_ATTEMPTS, WINDOW = 10, 300
+_MAX_ATTEMPTS, _WINDOW = 10, 300
 TOO_MANY = gettext_noop("Too many attempts. Try again in five minutes.")
 
 
@@ -136,10 +136,7 @@ def render_sign_in(
         "openid": openid.name(),
         "passkeys": passkeys.is_available(request) and Passkey.objects.exists(),
     }
-    response = render(request, "people/sign_in.html", context, status=status)
-    if status == 429:
-        response["Retry-After"] = str(WINDOW)
-    return response
+    return render_attempt(request, "people/sign_in.html", context, status)
 
 
 def render_join(
@@ -147,9 +144,14 @@ def render_join(
 ) -> HttpResponse:
     """Render the page of an invitation."""
     context = {"form": form, "facts": data_locations(), "token": token, "error": error, "openid": openid.name()}
-    response = render(request, "people/join.html", context, status=status)
+    return render_attempt(request, "people/join.html", context, status)
+
+
+def render_attempt(request: HttpRequest, template: str, context: dict[str, object], status: int) -> HttpResponse:
+    """Render a page whose attempts are limited; with the status 429, it says when to try again."""
+    response = render(request, template, context, status=status)
     if status == 429:
-        response["Retry-After"] = str(WINDOW)
+        response["Retry-After"] = str(_WINDOW)
     return response
 
 
@@ -162,7 +164,7 @@ def safe_redirect_target(target: str) -> str:
 
 def check_login_rate(request: HttpRequest) -> bool:
     """Count an attempt from the client's address; return False after 50 in five minutes."""
-    return is_within_limit(f"in:{_address(request)}", 5 * _MAX_ATTEMPTS, WINDOW)
+    return is_within_limit(f"in:{_address(request)}", 5 * _MAX_ATTEMPTS, _WINDOW)
 
 
 def _check_account_rate(request: HttpRequest, email: str) -> bool:
@@ -170,8 +172,8 @@ def _check_account_rate(request: HttpRequest, email: str) -> bool:
 
     The limit per address prevents that one attacker locks out the account's owner elsewhere.
     """
-    local = is_within_limit(f"in:{email}:{_address(request)}", _MAX_ATTEMPTS, WINDOW)
-    return local and is_within_limit(f"in:{email}", 10 * _MAX_ATTEMPTS, WINDOW)
+    local = is_within_limit(f"in:{email}:{_address(request)}", _MAX_ATTEMPTS, _WINDOW)
+    return local and is_within_limit(f"in:{email}", 10 * _MAX_ATTEMPTS, _WINDOW)
 
 
 def check_code_rate(request: HttpRequest, person: User) -> bool:
@@ -180,7 +182,7 @@ def check_code_rate(request: HttpRequest, person: User) -> bool:
     At most 10 in five minutes from one address and 30 in an hour from all, which only who knows the password or is signed
     in can use up; passkeys are not counted.
     """
-    local = is_within_limit(f"code:{person.pk}:{_address(request)}", _MAX_ATTEMPTS, WINDOW)
+    local = is_within_limit(f"code:{person.pk}:{_address(request)}", _MAX_ATTEMPTS, _WINDOW)
     return local and is_within_limit(f"code:{person.pk}", 3 * _MAX_ATTEMPTS, 3600)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_post_parameters
@@ -15,9 +15,9 @@ from cato_web.accounts.models import Passkey, User
 from cato_web.accounts.second_factor import codes, passkeys, services, sign_in
 from cato_web.accounts.views.auth import (
     TOO_MANY,
-    WINDOW,
     check_code_rate,
     check_login_rate,
+    render_attempt,
     render_sign_in,
     safe_redirect_target,
 )
@@ -112,7 +112,4 @@ def _page(request: HttpRequest, person: User, *, status: int = 200, error: str =
         "has_app": services.has_app(person),
         "has_passkeys": passkeys.is_available(request) and Passkey.objects.filter(person=person).exists(),
     }
-    response = render(request, "people/second_factor.html", context, status=status)
-    if status == 429:
-        response["Retry-After"] = str(WINDOW)
-    return response
+    return render_attempt(request, "people/second_factor.html", context, status)
