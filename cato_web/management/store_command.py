@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import ChromaCleanupError, run_if_requested
 from cato_web.supervisor.data_dir_lock import data_dir_lock
-from cato_web.supervisor.plan import StartupError
+from cato_web.supervisor.plan import SETTINGS, StartupError, python_path
 from cato_web.supervisor.server_info import running_server_info
 from cato_web.supervisor.shared_store import shared_store, temporary_chroma
 
@@ -47,7 +47,8 @@ class StoreCommand(BaseCommand):
         try:
             with self._server_addresses(config, argv[1]) as addresses:
                 command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *argv[1:]]
-                code = subprocess.run(command, env=_environment(addresses), check=False).returncode  # noqa: S603
+                env = os.environ | {"PYTHONPATH": python_path(), "DJANGO_SETTINGS_MODULE": SETTINGS} | addresses
+                code = subprocess.run(command, env=env, check=False).returncode  # noqa: S603
         except StartupError as error:
             sys.stderr.write(f"{error}\n")
             code = 1
@@ -143,9 +144,3 @@ def _is_served() -> bool:
         and server_info["chroma_path"] == files
         and server_info["chroma_url"] == settings.CATO.chroma_url
     )
-
-
-def _environment(addresses: Mapping[str, str]) -> dict[str, str]:
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "cato_web.settings", **addresses}

@@ -86,8 +86,7 @@ _WORKER = [
 def _environment(config: Config) -> dict[str, str]:
     """Return this process's environment with the command line's values, under the names that take precedence."""
     env = dict(os.environ)
-    root = str(Path(__file__).resolve().parents[2])
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, env.get("PYTHONPATH")]))
+    env["PYTHONPATH"] = python_path()
     env["DJANGO_SETTINGS_MODULE"] = SETTINGS
     if config.file is not None:
         env["CATO_CONFIG_FILE"] = str(config.file)
@@ -97,6 +96,12 @@ def _environment(config: Config) -> dict[str, str]:
     env["CATO_VECTOR_STORE_ENABLED"] = str(config.vector_store.enabled).lower()
     env["ANONYMIZED_TELEMETRY"] = "False"
     return env
+
+
+def python_path() -> str:
+    """Return the search path with which a process finds Cato, in whatever folder it runs."""
+    root = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
 
 def _valkey_command(path: Path) -> list[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cato_web.supervisor.chroma_cleanup import ChromaCleanupError, run_if_requested
 from cato_web.supervisor.data_dir_lock import DataDirLockedError, data_dir_lock
-from cato_web.supervisor.plan import StartupError, chroma_server, free_port
+from cato_web.supervisor.plan import StartupError, chroma_server, free_port, python_path
 from cato_web.supervisor.process import accepts_connections
 from cato_web.supervisor.server_info import read_server_info, write_server_info
 
@@ -91,8 +91,7 @@ def _start_or_find(data_dir: Path, path: Path) -> tuple[str, subprocess.Popen[st
 
 
 def _start_keeper(data_dir: Path, path: Path) -> subprocess.Popen[str]:
-    root = str(Path(__file__).resolve().parents[2])
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+    env = os.environ | {"PYTHONPATH": python_path()}
     # Its own session protects it from Ctrl-C in the terminal of the command, which may not be its last user.
     return subprocess.Popen(  # noqa: S603  (no user input)
         [sys.executable, "-m", "cato_web.supervisor.shared_store", str(data_dir), str(path)],
