@@ -50,10 +50,10 @@ def marked_texts() -> dict[TextKey, str]:
     return found
 
 
-def entries(catalog: Path = GERMAN) -> list[Entry]:
-    """Return the entries of a .po file, without its header."""
+def entries() -> list[Entry]:
+    """Return the entries of the German .po file, without its header."""
     found: list[Entry] = []
-    for block in re.split(r"\n\s*\n", catalog.read_text(encoding="utf-8")):
+    for block in re.split(r"\n\s*\n", GERMAN.read_text(encoding="utf-8")):
         entry, last = Entry(), ""
         for line in block.splitlines():
             if line.startswith("#"):

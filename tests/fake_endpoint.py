@@ -311,7 +311,7 @@ async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: S
     disconnected.cancel()
 
 
-def token_logprobs(token: str, body: Any, field: str = "content") -> dict[str, Any]:
+def token_logprobs(token: str, body: Any, field: str) -> dict[str, Any]:
     """Return the `logprobs` of a choice with this token, and as many alternatives as the request wants."""
     number = body.get("top_logprobs") or 0
     top = [{"token": f"{token}{n}", "logprob": -0.5 - n, "bytes": [*f"{token}{n}".encode()]} for n in range(number)]

@@ -92,7 +92,7 @@ def slide_table(rows: Sequence[Sequence[str]]) -> str:
     return "<p:graphicFrame><a:tbl>" + "".join(f"<a:tr>{row}</a:tr>" for row in cells) + "</a:tbl></p:graphicFrame>"
 
 
-def pptx(slides: Sequence[str], *, hidden: Sequence[int] = (), notes: str = "", title: str = "") -> bytes:
+def pptx(slides: Sequence[str], *, hidden: Sequence[int] = (), notes: str = "") -> bytes:
     """Return a presentation; `hidden` are slide numbers, and the first slide has `notes`."""
     ids = "".join(f'<p:sldId id="{255 + n}" r:id="r{n}"/>' for n in range(1, len(slides) + 1))
     parts: dict[str, str | bytes] = {
@@ -106,7 +106,7 @@ def pptx(slides: Sequence[str], *, hidden: Sequence[int] = (), notes: str = "", 
     for number, shapes in enumerate(slides, 1):
         show = ' show="0"' if number in hidden else ""
         parts[f"ppt/slides/s{number}.xml"] = f"<p:sld {_SLIDE}{show}>{shapes}</p:sld>"
-    return office("ppt/presentation.xml", parts, title)
+    return office("ppt/presentation.xml", parts)
 
 
 def sheet_row(number: int, *cells: str | float) -> str:

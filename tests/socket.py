@@ -22,8 +22,8 @@ class PageSocket:
     connection: ClientConnection
     received: list[str] = field(default_factory=list)
 
-    def hello(self, have: dict[str, int] | None = None) -> None:
-        self.connection.send(json.dumps({"have": have or {}}))
+    def hello(self) -> None:
+        self.connection.send(json.dumps({"have": {}}))
 
     def until(self, pattern: str, seconds: float = 30.0) -> str:
         """Receive until a frame matches `pattern`, and return that frame."""
@@ -38,11 +38,11 @@ class PageSocket:
                 return frame
         raise AssertionError(f"no frame with {pattern} in {seconds} s; received {[f[:200] for f in self.received]}")
 
-    def until_all(self, *patterns: str, seconds: float = 30.0) -> None:
+    def until_all(self, *patterns: str) -> None:
         """Receive until each of `patterns` has matched a frame, in any order."""
         missing = set(patterns)
         while missing:
-            frame = self.until("|".join(sorted(missing)), seconds)
+            frame = self.until("|".join(sorted(missing)))
             missing = {pattern for pattern in missing if not re.search(pattern, frame)}
 
     def close_code(self, seconds: float = 30.0) -> int:

@@ -41,10 +41,10 @@ class Site:
     def url(self, path: str = "") -> str:
         return f"http://{self.host}{path}"
 
-    def html(self, path: str, *paragraphs: str, title: str = "A page") -> str:
+    def html(self, path: str, *paragraphs: str) -> str:
         """Add a page with these paragraphs and return its address."""
         text = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
-        self.pages[path] = Page(f"<html><head><title>{title}</title></head><body>{text}</body></html>")
+        self.pages[path] = Page(f"<html><head><title>A page</title></head><body>{text}</body></html>")
         return self.url(path)
 
     def answer(self, request: BaseHTTPRequestHandler) -> Page:
