@@ -12,21 +12,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import httpx
-import psutil
-
 from benchmarks.bench import processes, workbench
 from benchmarks.consistency import is_settled
 from benchmarks.figures import percentile, table
-from benchmarks.load import StreamEndpoint, Usage, Visitor, open_page, pin
-from benchmarks.streams import OTHER_CORE, RELAYS, SERVING_CORE
-from tests.server import Cato, Client, running, start, wait_for
-from tests.topology import clean_environment, free_port
+from benchmarks.load import StreamEndpoint, Usage, Visitor, open_page
+from benchmarks.streams import RELAYS, pin_all, running_relay
+from tests.server import Cato, Client, running, wait_for
 
 SUBJECTS = ("pump", "gasket", "manual", "invoice", "boiler", "firewall", "meeting", "sensor", "licence", "courier")
 
@@ -92,30 +87,22 @@ async def at_once(visitors: list[Visitor]) -> list[float]:
 
 async def of_relay(home: Path, client: str, endpoint: StreamEndpoint, count: int) -> tuple[float, float]:
     """Return a relay's median seconds to the first token of the first message of a socket, and of a later one."""
-    port = free_port()
-    command = [sys.executable, "-m", "benchmarks.relay", "--port", str(port), "--endpoint", endpoint.url]
-    process = start(home, f"relay-{client}", [*command, "--client", client], clean_environment())
-    try:
-        wait_for(lambda: httpx.get(f"http://127.0.0.1:{port}/").status_code == 200, "the relay")
-        pin(psutil.Process(process.popen.pid), SERVING_CORE)
-        async with endpoint.serve():
-            first = []
+    async with running_relay(home, client, endpoint) as (_server, url):
+        first = []
+        for _ in range(count):
+            began = _now()
+            async with open_page(url, "start") as page:
+                first.append(await page.first_token() - began)
+        later = []
+        async with open_page(url, "start") as page:
+            await page.first_token()
             for _ in range(count):
+                await asyncio.sleep(0.05)
+                page.restart()
                 began = _now()
-                async with open_page(f"ws://127.0.0.1:{port}/", "start") as page:
-                    first.append(await page.first_token() - began)
-            later = []
-            async with open_page(f"ws://127.0.0.1:{port}/", "start") as page:
-                await page.first_token()
-                for _ in range(count):
-                    await asyncio.sleep(0.05)
-                    page.restart()
-                    began = _now()
-                    await page.send("again")
-                    later.append(await page.first_token() - began)
-            return statistics.median(first), statistics.median(later)
-    finally:
-        process.end()
+                await page.send("again")
+                later.append(await page.first_token() - began)
+        return statistics.median(first), statistics.median(later)
 
 
 def _now() -> float:
@@ -142,9 +129,7 @@ def main() -> None:
         people = [cato.join(administrator, f"Person {number}") for number in range(options.at_once)]
         _store(administrator, options.stored)
         settled(cato)
-        pin(psutil.Process(), OTHER_CORE)
-        for name, child in processes(cato).items():
-            pin(child, SERVING_CORE if name.startswith("web") else OTHER_CORE)
+        pin_all(cato)
         rows: list[tuple[object, ...]] = []
         for client in RELAYS:
             first, later = asyncio.run(of_relay(home, client, endpoint, options.messages))

@@ -100,6 +100,14 @@ async def with_cato(cato: Cato, person: Client, endpoint: StreamEndpoint, stream
 
 async def with_relay(home: Path, client: str, endpoint: StreamEndpoint, streams: int, seconds: float) -> Measurement:
     """Measure a bare relay."""
+    async with running_relay(home, client, endpoint) as (server, url):
+        pages = [open_page(url, "start") for _ in range(streams)]
+        return await Stage(server).measure(pages, seconds, endpoint.rate)
+
+
+@asynccontextmanager
+async def running_relay(home: Path, client: str, endpoint: StreamEndpoint) -> AsyncIterator[tuple[psutil.Process, str]]:
+    """Run a bare relay on the serving core, and the endpoint; yield the relay and the address of its socket."""
     port = free_port()
     command = [sys.executable, "-m", "benchmarks.relay", "--port", str(port), "--endpoint", endpoint.url]
     process = start(home, f"relay-{client}", [*command, "--client", client], clean_environment())
@@ -108,10 +116,16 @@ async def with_relay(home: Path, client: str, endpoint: StreamEndpoint, streams:
         server = psutil.Process(process.popen.pid)
         pin(server, SERVING_CORE)
         async with endpoint.serve():
-            pages = [open_page(f"ws://127.0.0.1:{port}/", "start") for _ in range(streams)]
-            return await Stage(server).measure(pages, seconds, endpoint.rate)
+            yield server, f"ws://127.0.0.1:{port}/"
     finally:
         process.end()
+
+
+def pin_all(cato: Cato) -> None:
+    """Give the web process the serving core, and this process and the others of Cato the other one."""
+    pin(psutil.Process(), OTHER_CORE)
+    for name, child in processes(cato).items():
+        pin(child, SERVING_CORE if name.startswith("web") else OTHER_CORE)
 
 
 async def _settle(cato: Cato) -> None:
@@ -133,9 +147,7 @@ def main() -> None:
         running(home / "cato", **endpoint.environment) as cato,
     ):
         person = cato.set_up()
-        pin(psutil.Process(), OTHER_CORE)
-        for name, child in processes(cato).items():
-            pin(child, SERVING_CORE if name.startswith("web") else OTHER_CORE)
+        pin_all(cato)
         failed_before = 0
         for streams in options.streams:
             # Starting many takes a while; the first must not end before the last was measured.
