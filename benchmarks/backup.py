@@ -8,7 +8,6 @@ benchmarks/synthetic_store.py.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import subprocess
@@ -22,7 +21,7 @@ from pathlib import Path
 from benchmarks import memory_actions
 from benchmarks.bench import processes, workbench
 from benchmarks.consistency import is_settled, violations
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.footprint import run_in_process
 from benchmarks.scenario import SETTLED_WITHIN, Actors, Report, act, model, settle_and_judge
 from tests.server import ROOT, Cato, Client, running, wait_for
@@ -164,7 +163,7 @@ def _look(cato: Cato, person: Client) -> dict[str, object]:
 
 def main() -> int:
     """Print both tables; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.backup", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("backup", __doc__)
     parser.add_argument("--exchanges", type=int, default=10_000, help="in the store whose resources are measured")
     parser.add_argument("--backups", type=int, default=3, help="made while everybody uses Cato")
     parser.add_argument("--seed", type=int, default=1)

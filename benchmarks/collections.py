@@ -8,7 +8,6 @@ functions; only their vectors are made up, around a few topics for each space, a
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import random
@@ -28,7 +27,7 @@ import psutil
 from numpy.typing import NDArray
 
 from benchmarks.bench import CHILDREN
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.temporary_store import temporary_store
 from tests import server, topology
 
@@ -213,7 +212,7 @@ def _start_chroma(folder: Path, port: int) -> server.Process:
 
 def main() -> None:
     """Measure each capacity at each size, and print two tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.collections")
+    parser = command_parser("collections", __doc__)
     parser.add_argument("--spaces", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--capacities", type=int, nargs="+", default=[0, 2000, 4000])
     parser.add_argument("--questions", type=int, default=40, help="for each reader")

@@ -11,7 +11,6 @@ processed.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.load import StreamEndpoint
 from benchmarks.streams import with_cato
 from tests import files
@@ -162,7 +161,7 @@ def _chroma_port(cato: Cato) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.documents", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("documents", __doc__)
     parser.add_argument("--large", action="store_true", help="a text of 10 MB as well, which takes long")
     options = parser.parse_args()
     inputs = {"text, 1 MB": ("one.txt", text_of(1)), "PDF, 300 pages": ("pages.pdf", files.pdf(_pages(300)))}

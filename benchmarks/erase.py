@@ -9,7 +9,6 @@ searches four times a second. Fails if a file still contains deleted data.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.footprint import run_in_process
 from tests.server import ROOT, Cato, Client, running, wait_for
 
@@ -35,7 +34,7 @@ WHERE m.collection_id = (SELECT collection_id FROM memory_embeddingjob GROUP BY 
 
 def main() -> None:
     """Measure each size, and print one table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.erase", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("erase", __doc__)
     parser.add_argument("--exchanges", type=int, nargs="+", default=[10_000, 100_000])
     rows = [(exchanges, *measure(exchanges).values()) for exchanges in parser.parse_args().exchanges]
     head = ("exchanges", "disk before, MB", "after", "`erase`, s", "its peak, MB", "Chroma's peak, MB")

@@ -6,7 +6,6 @@ Memory is the proportional set size of the worker.
 
 from __future__ import annotations
 
-import argparse
 import time
 import uuid
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from itertools import cycle
 import psutil
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.footprint import run_in_process
 from benchmarks.worker_memory import memory_of
 from tests.server import Cato, Client, running
@@ -26,7 +25,7 @@ PAUSE = 0.2  # seconds between pages
 
 def main() -> None:
     """Build the account, export it while pages are opened, and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.export", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("export", __doc__)
     parser.add_argument("--threads", type=int, default=2000)
     parser.add_argument("--turns", type=int, default=10)
     options = parser.parse_args()

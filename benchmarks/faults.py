@@ -8,7 +8,6 @@ CATO_TEST_TOPOLOGY=services only, on a cluster of its own. The others run with `
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -23,7 +22,7 @@ from pathlib import Path
 import redis
 
 from benchmarks.bench import processes, start_valkey, workbench
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.scenario import Report, act, model, settle_and_judge
 from tests import deployment
 from tests.server import Cato, kill, running
@@ -153,9 +152,7 @@ def run(home: Path, fault: Fault, *, seed: int) -> Report:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the faults one after the other and print the results; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.faults", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = command_parser("faults", __doc__)
     parser.add_argument("faults", nargs="*", choices=[*FAULTS, []], help="all but postgres by default")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)

@@ -8,7 +8,6 @@ nothing passes the gate: a recall's time excludes building the prompt context.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -20,7 +19,7 @@ import httpx
 import psutil
 
 from benchmarks.bench import CHILDREN, processes, workbench
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.index_consistency import chroma_url
 from benchmarks.load import Usage
 from tests.server import ROOT, Cato, Client, running
@@ -67,7 +66,7 @@ def run_in_process(cato: Cato, *arguments: str, module: str = "in_process") -> s
 
 def main() -> None:
     """Fill, start, idle and recall at each size, and print three tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.footprint", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("footprint", __doc__)
     parser.add_argument("--exchanges", type=int, nargs="+", default=[0, 1000, 50000])
     parser.add_argument("--starts", type=int, default=3)
     options = parser.parse_args()

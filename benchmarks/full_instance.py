@@ -9,7 +9,6 @@ benchmarks/synthetic_store.py; one person reads all of it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -19,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.footprint import at_rest, run_in_process, start_seconds
 from tests.fake_endpoint import FakeEndpoint
 from tests.fake_endpoint import start as start_endpoint
@@ -33,9 +32,7 @@ Figures = dict[str, float | str]
 
 def main() -> None:
     """Fill one, measure both, and print one table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.full_instance", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = command_parser("full_instance", __doc__)
     parser.add_argument("--exchanges", type=int, default=100_000)
     parser.add_argument("--people", type=int, default=200)
     options = parser.parse_args()

@@ -10,7 +10,6 @@ how the cost grew from half of the block: twice is linear, four times is quadrat
 
 from __future__ import annotations
 
-import argparse
 import signal
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from types import FrameType
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from chat.rendering.highlighting import MAX_BLANK_LINES, MAX_CODE_CHARS, MAX_LINE_CHARS, can_highlight
 
 MAX_MS, NOISE_MS = 100.0, 40.0
@@ -97,7 +96,7 @@ def judge(name: str) -> tuple[bool, float, float, str]:
 
 def main() -> None:
     """Print the lexers with their most expensive blocks, accepted ones first."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = command_parser("highlighting", __doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="aliases of lexers; by default those people ask for")
     names = parser.parse_args().names or CANDIDATES
 

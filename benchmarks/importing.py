@@ -9,7 +9,6 @@ once.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import html
 import io
@@ -22,7 +21,7 @@ import zipfile
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.bench import workbench
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.load import StreamEndpoint, Visitor
 from benchmarks.message import later_messages
 from benchmarks.pages import conversation
@@ -111,7 +110,7 @@ def measure(cato: Cato, person: Client, endpoint: StreamEndpoint, exchanges: int
 
 def main() -> None:
     """Start Cato and measure."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.importing", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("importing", __doc__)
     parser.add_argument("--exchanges", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=10, help="of embedding; all of it takes hours")
     options = parser.parse_args()

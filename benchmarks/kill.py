@@ -12,7 +12,6 @@ two web processes and two workers, restarted here in place of a supervisor. Exit
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import signal
@@ -28,7 +27,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks.bench import processes, start_valkey, workbench
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.scenario import Report, act, model, settle_and_judge
 from tests.server import Cato, kill, running, start, wait_for
 from tests.topology import TOPOLOGY
@@ -112,9 +111,7 @@ def _all_answer(cato: Cato) -> bool:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run it and print the results; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.kill", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = command_parser("kill", __doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-pause", type=float, default=3.0, help="seconds between two kills")

@@ -10,7 +10,6 @@ is among what is recalled, with the tokens of the prompt context.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import resource
@@ -20,7 +19,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.retrieval import format_share
 from benchmarks.temporary_store import temporary_store
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
@@ -52,7 +51,7 @@ class ExtractiveModel:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_parser("knowledge", __doc__)
     parser.add_argument("--exchanges", type=int, default=len(EXCHANGES))
     count = parser.parse_args().exchanges
     with temporary_store() as person:

@@ -9,7 +9,6 @@ and for each request the nearest statements, the prompt and the transaction. The
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.temporary_store import temporary_store
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ NOTHING = '{"statements": [], "repeated": []}'
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_parser("knowledge_sizes", __doc__)
     parser.add_argument("--exchanges", type=int, default=1000)
     count = parser.parse_args().exchanges
     with temporary_store() as person:

@@ -7,7 +7,6 @@ Each group has two exchanges. The people have no threads of their own.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import time
@@ -18,7 +17,7 @@ import httpx
 
 from benchmarks.bench import workbench
 from benchmarks.consistency import is_settled
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from tests.groups import make_group
 from tests.server import Cato, Client, running, wait_for
 
@@ -73,9 +72,7 @@ def measure(home: Path, groups: Sequence[int]) -> list[tuple[object, ...]]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.many_groups", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = command_parser("many_groups", __doc__)
     parser.add_argument("--groups", type=int, nargs="+", default=[0, 50, 200])
     options = parser.parse_args()
     with workbench() as home:

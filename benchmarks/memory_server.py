@@ -16,7 +16,6 @@ Nothing here depends on the benchmark's content.
 
 from __future__ import annotations
 
-import argparse
 import json
 import uuid
 from collections import defaultdict
@@ -24,6 +23,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from benchmarks.figures import command_parser
 from benchmarks.knowledge import ExtractiveModel, extract_all
 from benchmarks.temporary_store import temporary_store
 
@@ -179,7 +179,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("memory_server", __doc__)
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--strategy", default="hybrid")
     parser.add_argument("--statements", action="store_true")

@@ -9,7 +9,6 @@ PostgreSQL, Redis and a Chroma server.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 from collections.abc import Awaitable, Callable
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.bench import processes, workbench
 from benchmarks.consistency import is_settled
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.load import StreamEndpoint, Usage, Visitor, open_page
 from benchmarks.streams import RELAYS, pin_all, running_relay
 from tests.server import Cato, Client, running, wait_for
@@ -115,7 +114,7 @@ def settled(cato: Cato) -> None:
 
 def main() -> None:
     """Measure Cato and the relays, and print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.message", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("message", __doc__)
     parser.add_argument("--messages", type=int, default=30)
     parser.add_argument("--at-once", type=int, default=50, help="people who ask at the same moment")
     parser.add_argument("--stored", type=int, default=200, help="exchanges stored before")

@@ -8,7 +8,6 @@ reads the pages; a tenth of the exchanges are their own.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -19,7 +18,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks.bench import workbench
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.footprint import run_in_process
 from tests.server import Cato, Client, running
 
@@ -89,9 +88,7 @@ def _newest_thread(cato: Cato, email: str) -> str:
 
 def main() -> None:
     """Measure both and print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.organisation", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = command_parser("organisation", __doc__)
     parser.add_argument("--exchanges", type=int, default=1_000_000)
     parser.add_argument("--people", type=int, default=500)
     parser.add_argument("--home", type=Path, help="where the filled store is kept; else it is deleted")

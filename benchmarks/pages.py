@@ -11,7 +11,6 @@ database and web process are measured.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -27,7 +26,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from benchmarks.bench import workbench
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from tests.fake_endpoint import FakeEndpoint, start
 from tests.server import Cato, Client, running
 
@@ -171,7 +170,7 @@ def _cpu_times(session: CDPSession) -> float:
 
 def main() -> int:
     """Print the tables; return 1 if the chat page is 100 kB or larger, or contacts another host."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
+    parser = command_parser("pages", __doc__)
     parser.add_argument("--threads", type=int, default=10_000)
     parser.add_argument("--turns", type=int, default=5_000)
     options = parser.parse_args()

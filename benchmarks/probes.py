@@ -10,7 +10,6 @@ last table has, for each language, the share of unseen messages that are recogni
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ import django
 import numpy as np
 import yaml
 
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 
 HELD_OUT = Path(__file__).parent.parent / "tests" / "traits"
 NEW_LANGUAGES = ("nl", "pl", "ja")
@@ -37,7 +36,7 @@ LEVELS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("probes", __doc__)
     parser.add_argument("--write", action="store_true", help="replace the probes in the package")
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")

@@ -7,7 +7,6 @@ Starts a Cato with a small team and some content.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import Literal
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from benchmarks.bench import workbench
+from benchmarks.figures import command_parser
 from tests.fake_endpoint import FakeEndpoint, start
 from tests.server import Cato, Client, running, wait_for
 
@@ -123,7 +123,7 @@ def pages(browser: Browser, person: Client, size: str, scheme: Literal["light", 
 
 def main() -> None:
     """Take all screenshots, named by page, size and colour scheme."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description=__doc__)
+    parser = command_parser("screenshots", __doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)

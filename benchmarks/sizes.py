@@ -9,7 +9,6 @@ affects both. Filling leaves memory in this process's heap; its peak is measured
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import time
@@ -22,7 +21,7 @@ import numpy as np
 import psutil
 
 from benchmarks.bare_chroma import chroma_client
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.synthetic_store import (
     BROAD_SHARE,
     NARROW_SHARE,
@@ -72,7 +71,7 @@ SEARCH, PARTS, FOUND_TABLE, FILTERS, MEMORY, STRATEGIES, INGEST = TABLES
 
 def main() -> None:
     """Fill, measure each size, ingest, and print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("sizes", __doc__)
     parser.add_argument("exchanges", type=int, nargs="+")
     parser.add_argument("--database", default="", help="the address of an empty PostgreSQL database; else SQLite")
     parser.add_argument("--arrivals", type=int, default=1024, help="exchanges whose ingestion is measured")

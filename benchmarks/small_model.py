@@ -10,7 +10,6 @@ exits with 1 if there is one.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -19,7 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.temporary_store import temporary_store
 from tests.questions.work import EXCHANGES
 
@@ -85,7 +84,7 @@ class Recorder:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_parser("small_model", __doc__)
     parser.add_argument("address", help="base URL of an OpenAI-compatible endpoint")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--schema", choices=("openai", "llama-cpp", "none"), default="openai")

@@ -11,7 +11,6 @@ the data, keeps growing.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -32,7 +31,7 @@ import redis
 from benchmarks import memory_actions
 from benchmarks.bench import processes, workbench
 from benchmarks.consistency import is_settled, violations
-from benchmarks.figures import format_counts, table
+from benchmarks.figures import command_parser, format_counts, table
 from benchmarks.growth import Growth
 from benchmarks.index_consistency import count_drift, seconds_overdue
 from benchmarks.posting import Posts, run_beside
@@ -158,9 +157,7 @@ def _judge_growth(report: SoakReport, minutes: float) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run it and print the results; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.soak", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = command_parser("soak", __doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--people", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)

@@ -5,7 +5,6 @@ python -m benchmarks.stops [--stops 50] [--seed 1]
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import sys
@@ -13,7 +12,7 @@ import time
 from functools import partial
 
 from benchmarks.bench import workbench
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from tests.fake_endpoint import start
 from tests.server import Client, running, wait_for
 from tests.socket import open_socket
@@ -51,7 +50,7 @@ def measure(stops: int, seed: int) -> list[float]:
 
 def main() -> int:
     """Print the table; return 1 if a Stop took longer than a second."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.stops", description=__doc__)
+    parser = command_parser("stops", __doc__)
     parser.add_argument("--stops", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -8,7 +8,6 @@ itself; the endpoint and the pages, and Cato's other processes, share core 1.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -22,7 +21,7 @@ import psutil
 
 from benchmarks.bench import processes, workbench
 from benchmarks.consistency import is_settled, turns
-from benchmarks.figures import percentile, table
+from benchmarks.figures import command_parser, percentile, table
 from benchmarks.load import Page, StreamEndpoint, Usage, Visitor, open_page, pin
 from tests.server import Cato, Client, running, start, wait_for
 from tests.topology import clean_environment, free_port
@@ -134,7 +133,7 @@ async def _settle(cato: Cato) -> None:
 
 def main() -> None:
     """Measure each number of streams on Cato and on the relays, and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.streams", description=(__doc__ or "").splitlines()[0])
+    parser = command_parser("streams", __doc__)
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 50, 150])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rate", type=float, default=30.0, help="tokens a second of each stream")

@@ -6,13 +6,12 @@ Prints its proportional set size, and its private part, every few minutes.
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import psutil
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.footprint import run_in_process
 from tests.server import running
 
@@ -23,9 +22,7 @@ MB = 1024 * 1024
 
 def main() -> None:
     """Store the messages, sample until all are embedded, and print a table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.worker_memory", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = command_parser("worker_memory", __doc__)
     parser.add_argument("--messages", type=int, default=10_000)
     messages = parser.parse_args().messages
     with workbench() as folder, running(folder / "cato") as cato:

@@ -8,7 +8,6 @@ Prints a line for each check and exits with 1 if one differs. A client that cann
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from benchmarks.bench import workbench
 from benchmarks.clients.checks import KEY
 from benchmarks.clients.environments import NotInstallableError, install, install_node_packages
+from benchmarks.figures import command_parser
 from tests.fake_endpoint import start
 from tests.server import ROOT, running
 
@@ -77,7 +77,7 @@ def check_clients(names: Sequence[str], environments: Path, home: Path) -> list[
 def main() -> int:
     """Check the named clients, or all; return 1 if one differs."""
     names = [*PYTHON_CLIENTS, *NODE_CLIENTS]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.clients", description=__doc__)
+    parser = command_parser("clients", __doc__)
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"one of {', '.join(names)}; all by default")
     parser.add_argument("--environments", type=Path, help="keep the installed clients in this folder")
     options = parser.parse_args()

@@ -8,7 +8,6 @@ is kept and used again. The model has 135 million parameters: the checks are abo
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import re
@@ -23,6 +22,7 @@ from openai import APIStatusError, OpenAI
 from benchmarks.bench import workbench
 from benchmarks.clients.checks import equal, report
 from benchmarks.clients.environments import NotInstallableError, install
+from benchmarks.figures import command_parser
 from tests.server import Cato, Client, Process, running, start, wait_for
 from tests.topology import clean_environment, free_port
 
@@ -206,7 +206,7 @@ def start_llama(python: Path, home: Path) -> tuple[Process, str]:
 
 def main() -> int:
     """Print a line for each check; return 1 if one differs."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.clients.llama_cpp", description=__doc__)
+    parser = command_parser("clients.llama_cpp", __doc__)
     parser.add_argument("--environments", type=Path, help="keep the built server in this folder")
     options = parser.parse_args()
     with workbench() as folder:

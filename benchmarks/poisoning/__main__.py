@@ -16,14 +16,13 @@ Exit code 1 if a count that has to be 0 is not.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import table
+from benchmarks.figures import command_parser, table
 from benchmarks.poisoning.attacks import ATTACKS
 from benchmarks.temporary_store import temporary_store
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_parser("poisoning", __doc__)
     parser.add_argument("--attack", action="append", choices=[attack.name for attack in ATTACKS])
     parser.add_argument("--questions", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
