@@ -40,21 +40,9 @@ def temporary_store(database_url: str = "") -> Iterator[User]:
             from django.core.management import call_command
 
             from cato_web.accounts.services import create_person
-            from memory.index import chroma
 
             call_command("migrate", interactive=False, verbosity=0)
-            server.wait_for(lambda: _answers(chroma.ping_vector_store), "Chroma")
+            server.wait_for(server.is_chroma_available, "Chroma")
             yield create_person(name="Bench", email="bench@cato.example", password="four plain words are fine")
         finally:
             vector_store.end()
-
-
-def _answers(ping: object) -> bool:
-    from memory.errors import VectorStoreUnavailableError
-
-    assert callable(ping)
-    try:
-        ping()
-    except VectorStoreUnavailableError:
-        return False
-    return True

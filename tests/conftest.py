@@ -47,17 +47,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
 def chroma(home: Path) -> Iterator[None]:
     """Start a real Chroma server for tests that call memory in this process."""
     process = server.start_chroma(home, "chroma", home / "chroma", topology.CHROMA_PORT)
-    from memory.errors import VectorStoreUnavailableError
-    from memory.index import chroma
-
-    def is_available() -> bool:
-        try:
-            chroma.ping_vector_store()
-        except VectorStoreUnavailableError:
-            return False
-        return True
-
-    server.wait_for(is_available, f"Chroma\n{process.log.read_text()}")
+    server.wait_for(server.is_chroma_available, f"Chroma\n{process.log.read_text()}")
     yield
     process.end()
 

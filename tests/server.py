@@ -248,6 +248,18 @@ def start_chroma(home: Path, name: str, path: Path, port: int) -> Process:
     return start(home, name, [chroma, "run", "cato_web/chroma.yaml"], environment)
 
 
+def is_chroma_available() -> bool:
+    """Return whether the Chroma server of the settings answers memory in this process."""
+    from memory.errors import VectorStoreUnavailableError
+    from memory.index.chroma import ping_vector_store
+
+    try:
+        ping_vector_store()
+    except VectorStoreUnavailableError:
+        return False
+    return True
+
+
 def kill(process_id: int) -> None:
     os.kill(process_id, signal.SIGKILL)
 
