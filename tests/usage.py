@@ -68,11 +68,11 @@ def posted(person: User, message: str = "Where is the key?", **fields: Any) -> T
 
 
 def limit(
-    target: str, id: uuid.UUID | None = None, *, soft: int | None = None, hard: int | None = None, **fields: Any
+    target: str, id: uuid.UUID | None = None, *, soft: int | None = None, hard: int | None = None, unit: str = "tokens"
 ) -> None:
-    """Set a limit in tokens, or in another `unit`."""
+    """Set a limit in tokens, or in another unit."""
     amounts = {name: None if amount is None else Decimal(amount) for name, amount in (("soft", soft), ("hard", hard))}
-    set_limit(target, id, unit=fields.get("unit", "tokens"), **amounts)
+    set_limit(target, id, unit=unit, **amounts)
 
 
 def write_titles(settings: Any, value: bool) -> None:
