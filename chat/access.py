@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.apps import apps
 from django.conf import settings
@@ -24,6 +24,8 @@ from chat.threads.reader_marks import with_marks
 from chat.usage.limits import any_limit
 from memory import api as memory
 from memory.api import Exchange, NotFoundError, Space
+
+R = TypeVar("R")
 
 
 class SocketIdentity(NamedTuple):
@@ -42,10 +44,7 @@ def readable_threads(person_id: uuid.UUID) -> QuerySet[Thread]:
 
 def get_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """Return the thread, if this person may read it."""
-    thread = _thread_read_by(person_id, thread_id).select_related("space", "owner").first()
-    if thread is None:
-        raise NotFoundError
-    return thread
+    return _get(_thread_read_by(person_id, thread_id).select_related("space", "owner"))
 
 
 def get_marked_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Any:
@@ -54,29 +53,23 @@ def get_marked_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Any:
     It also has `has_unseen_mention`, `has_tool_servers`: whether any can be switched on somewhere, and `has_usage_limits`.
     """
     rows = with_marks(_thread_read_by(person_id, thread_id).select_related("space", "owner"), person_id)
-    thread = rows.annotate(
+    rows = rows.annotate(
         has_unseen_mention=Exists(unseen_in_thread(person_id)),
         has_tool_servers=Exists(ToolServer.objects.exclude(allowed_in=[])),
         has_usage_limits=any_limit(),
-    ).first()
-    if thread is None:
-        raise NotFoundError
-    return thread
+    )
+    return _get(rows)
 
 
 def get_turn(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     """Return the turn of that thread, if this person may read the thread."""
-    turn = get_thread(person_id, thread_id).turns.select_related("author", "thread__space").filter(id=turn_id).first()
-    if turn is None:
-        raise NotFoundError
-    return turn
+    turns = get_thread(person_id, thread_id).turns.select_related("author", "thread__space")
+    return _get(turns.filter(id=turn_id))
 
 
 def turn_by_id(person_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     """Return the turn, if this person may read its thread."""
-    thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
-    if thread_id is None:
-        raise NotFoundError
+    thread_id = _get(Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True))
     return get_turn(person_id, thread_id, turn_id)
 
 
@@ -153,8 +146,8 @@ def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
 def get_deleted_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """Return a deleted thread, if this person has the rights of its owner."""
     readable = Thread.objects.filter(space_id__in=list(memory.readable_space_ids(person_id))).select_related("space")
-    thread = readable.filter(id=thread_id).exclude(deleted_at=None).first()
-    if thread is None or "owner" not in roles_in_thread(person_id, thread):
+    thread = _get(readable.filter(id=thread_id).exclude(deleted_at=None))
+    if "owner" not in roles_in_thread(person_id, thread):
         raise NotFoundError
     return thread
 
@@ -162,19 +155,13 @@ def get_deleted_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
 def get_attachment(person_id: uuid.UUID, attachment_id: uuid.UUID) -> Attachment:
     """Return the attachment, if it is in a thread this person may read, or is their own and not sent yet."""
     readable = Q(turns__thread__in=readable_threads(person_id)) | Q(turns=None, owner_id=person_id)
-    attachment = Attachment.objects.filter(readable, id=attachment_id).first()
-    if attachment is None:
-        raise NotFoundError
-    return attachment
+    return _get(Attachment.objects.filter(readable, id=attachment_id))
 
 
 def get_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
     """Return the exchange, if this person may read it and it is not forgotten. Raises NotFoundError."""
     rows = memory.in_spaces(Exchange.objects.citable().filter(id=exchange_id), memory.readable_space_ids(person_id))
-    exchange: Exchange | None = rows.select_related("owner", "space").first()
-    if exchange is None:
-        raise NotFoundError
-    return exchange
+    return _get(rows.select_related("owner", "space"))
 
 
 def can_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bool) -> bool:
@@ -199,9 +186,7 @@ def exchange_to_forget(
     rows = (Exchange.objects.citable() | found).filter(id=exchange_id).select_related("owner", "space")
     readable = memory.in_spaces(rows, memory.readable_space_ids(person_id))
     exchange: Exchange | None = rows.filter(owner_id=person_id).first() or readable.first()
-    if exchange is None:
-        raise NotFoundError
-    if not can_forget(person_id, exchange, is_administrator=is_administrator):
+    if exchange is None or not can_forget(person_id, exchange, is_administrator=is_administrator):
         raise NotFoundError
     return exchange
 
@@ -213,10 +198,7 @@ def readable_instructions(person_id: uuid.UUID) -> QuerySet[Instruction]:
 
 def get_instruction(person_id: uuid.UUID, instruction_id: uuid.UUID) -> Instruction:
     """Return the instruction, if this person may read it. Raises NotFoundError."""
-    row = readable_instructions(person_id).select_related("space").filter(id=instruction_id).first()
-    if row is None:
-        raise NotFoundError
-    return row
+    return _get(readable_instructions(person_id).select_related("space").filter(id=instruction_id))
 
 
 def instruction_to_change(person_id: uuid.UUID, instruction_id: uuid.UUID) -> Instruction:
@@ -252,10 +234,7 @@ def readable_prompts(person_id: uuid.UUID) -> QuerySet[SavedPrompt]:
 
 def get_prompt(person_id: uuid.UUID, prompt_id: uuid.UUID) -> SavedPrompt:
     """Return the saved prompt, if this person may read it. Raises NotFoundError."""
-    prompt = readable_prompts(person_id).select_related("space").filter(id=prompt_id).first()
-    if prompt is None:
-        raise NotFoundError
-    return prompt
+    return _get(readable_prompts(person_id).select_related("space").filter(id=prompt_id))
 
 
 def prompt_to_change(person_id: uuid.UUID, prompt_id: uuid.UUID) -> SavedPrompt:
@@ -334,6 +313,14 @@ def authorize_sockets(sockets: Iterable[SocketIdentity]) -> set[SocketIdentity]:
         and socket.session_key in keys
         and (socket.thread_id is None or (spaces.get(socket.thread_id), socket.person_id) in readable)
     }
+
+
+def _get(rows: QuerySet[Any, R]) -> R:
+    """Return the only one of these rows. Raises NotFoundError if there is none."""
+    row = rows.first()
+    if row is None:
+        raise NotFoundError
+    return row
 
 
 def _valid_sessions(session_keys: Iterable[str]) -> QuerySet[LoginSession]:
