@@ -85,7 +85,7 @@ class ChosenModel:
 
 def current() -> ModelEndpoint | None:
     """Return the first endpoint; None in dummy mode, which is configured or follows from no endpoint being set."""
-    return None if settings.CATO.dummy_mode else _first(_first_row())
+    return None if settings.CATO.dummy_mode else _first(first_row())
 
 
 def list_endpoints() -> list[ModelEndpoint]:
@@ -113,7 +113,7 @@ def find(choice: str) -> ChosenModel | None:
     rows = {row.name: row for row in Endpoint.objects.filter(name__in=names)}
     if name and name in rows:
         return ChosenModel(_further(rows[name]), model)
-    first = _first(rows.get(""))
+    first = _first(rows.get("") or Endpoint())
     return ChosenModel(first, choice) if first else None
 
 
@@ -136,16 +136,17 @@ def policy_of(row: Any) -> DataPolicy:
     return DataPolicy() if row.policy_kind is None else DataPolicy(row.policy_kind, frozenset(row.policy_places))
 
 
-def _first_row() -> Endpoint | None:
-    return Endpoint.objects.filter(name="").first()
+def first_row() -> Endpoint:
+    """Return the row of the first endpoint, new if there is none: its policy is stored, also if it is configured elsewhere."""
+    return Endpoint.objects.filter(name="").first() or Endpoint()
 
 
-def _first(saved: Endpoint | None) -> ModelEndpoint | None:
+def _first(saved: Endpoint) -> ModelEndpoint | None:
     llm = settings.CATO.llm
     fixed = externally_configured_fields()
-    base_url = (llm.base_url if "base_url" in fixed else saved and saved.base_url) or ""
-    api_key = (_configured_key() if "api_key" in fixed else saved and decrypt(saved.encrypted_key)) or ""
-    model = (llm.model if "model" in fixed else saved and saved.model) or llm.model or ""
+    base_url = (llm.base_url if "base_url" in fixed else saved.base_url) or ""
+    api_key = _configured_key() if "api_key" in fixed else decrypt(saved.encrypted_key)
+    model = (llm.model if "model" in fixed else saved.model) or llm.model or ""
     if not base_url and not api_key:
         return None
     return ModelEndpoint(_address(base_url), api_key, model, **_policy_fields(saved))
@@ -162,9 +163,7 @@ def _further(row: Endpoint) -> ModelEndpoint:
     )
 
 
-def _policy_fields(row: Endpoint | None) -> dict[str, Any]:
-    if row is None:
-        return {}
+def _policy_fields(row: Endpoint) -> dict[str, Any]:
     return {
         "location": row.location,
         "policy": DataPolicy(row.policy, frozenset(row.allowed_in)),
@@ -187,12 +186,11 @@ def externally_configured_fields() -> dict[str, str]:
     return {name: origin for name, origin in origins.items() if origin != "default"}
 
 
-def needs_key(*, base_url: str, api_key: str | None) -> bool:
-    """Return whether a stored key would be kept for another address than its own."""
-    saved = _first_row()
-    if api_key is not None or saved is None or not saved.encrypted_key:
-        return False
-    return _address(base_url) != _address(saved.base_url)
+def stored_key(row: Endpoint, *, base_url: str) -> str:
+    """Return the stored key, "" without one. Raises KeyNeededError if it belongs to another address than this one."""
+    if row.encrypted_key and _address(base_url) != _address(row.base_url):
+        raise KeyNeededError
+    return decrypt(row.encrypted_key)
 
 
 def save(*, base_url: str, api_key: str | None, model: str) -> None:
@@ -200,12 +198,12 @@ def save(*, base_url: str, api_key: str | None, model: str) -> None:
 
     Raises KeyNeededError if a stored key would be kept for another address.
     """
-    if needs_key(base_url=base_url, api_key=api_key):
-        raise KeyNeededError
-    saved = _first_row() or Endpoint()
-    saved.base_url, saved.model = base_url, model
-    if api_key is not None:
+    saved = first_row()
+    if api_key is None:
+        stored_key(saved, base_url=base_url)
+    else:
         saved.encrypted_key = encrypt(api_key)
+    saved.base_url, saved.model = base_url, model
     saved.save()
 
 
@@ -215,8 +213,8 @@ def _address(base_url: str) -> str:
 
 def stored_fields() -> tuple[str, str, bool]:
     """Return the base URL and model of the settings page, and whether a key is stored."""
-    row = _first_row()
-    return (row.base_url, row.model, bool(row.encrypted_key)) if row else ("", "", False)
+    row = first_row()
+    return row.base_url, row.model, bool(row.encrypted_key)
 
 
 def _configured_key() -> str:

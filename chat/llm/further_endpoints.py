@@ -11,9 +11,9 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.encryption import decrypt, encrypt
+from chat.encryption import encrypt
 from chat.errors import InvalidMessageError
-from chat.llm.endpoint import KeyNeededError, list_endpoints
+from chat.llm.endpoint import list_endpoints, stored_key
 from chat.models import Endpoint, SpaceModel, Thread, Turn
 from memory.api import DataPolicy, SpaceKnowledge, clean_text, validate_places
 
@@ -34,11 +34,6 @@ class EndpointFields:
     policy: str
     allowed_in: Sequence[str] = ()
     fallback: str | None = None
-
-
-def first_row() -> Endpoint:
-    """Return the row of the first endpoint, new if there is none: its policy is stored, also if it is configured elsewhere."""
-    return Endpoint.objects.filter(name="").first() or Endpoint()
 
 
 def validate_name(name: str) -> str:
@@ -72,13 +67,6 @@ def change_endpoint(row: Endpoint, fields: EndpointFields) -> Endpoint:
     if fields.api_key is None:
         stored_key(row, base_url=fields.base_url)
     return _save(row, fields)
-
-
-def stored_key(row: Endpoint, *, base_url: str) -> str:
-    """Return the stored key, "" without one. Raises KeyNeededError if it belongs to another address than this one."""
-    if row.encrypted_key and base_url.rstrip("/") != row.base_url:
-        raise KeyNeededError
-    return decrypt(row.encrypted_key)
 
 
 @transaction.atomic

@@ -47,6 +47,12 @@ class ApiKeyForm(forms.Form):
         """Return whether a key was typed that the page does not contain any more."""
         return bool(self.errors) and self.data.get("api_key", "") not in ("", KEY_MASK)
 
+    @property
+    def new_key(self) -> str | None:
+        """The entered API key; None if it was not changed."""
+        key = self.cleaned_data["api_key"]
+        return None if key == KEY_MASK else str(key)
+
     def clean(self) -> dict[str, Any]:
         """Ask once for a key that was typed before an error."""
         fields: dict[str, Any] = super().clean() or {}

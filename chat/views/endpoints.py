@@ -15,17 +15,15 @@ from django.views.decorators.http import require_http_methods
 
 from chat import signals
 from chat.errors import InvalidMessageError
-from chat.llm.endpoint import KeyNeededError, ModelEndpoint, list_endpoints
+from chat.llm.endpoint import KeyNeededError, ModelEndpoint, list_endpoints, stored_key
 from chat.llm.endpoint_check import EndpointCheckError, check_endpoint
 from chat.llm.further_endpoints import (
     MAX_NAME,
     EndpointFields,
     add_endpoint,
     change_endpoint,
-    first_row,
     remove_endpoint,
     set_policy,
-    stored_key,
     validate_name,
 )
 from chat.models import Endpoint
@@ -112,12 +110,6 @@ class EndpointForm(DataPolicyForm, ApiKeyForm):
         chosen = self.cleaned_data["fallback"]
         return None if chosen == _NO_FALLBACK else "" if chosen == _FIRST else str(chosen)
 
-    @property
-    def new_key(self) -> str | None:
-        """The entered API key; None if it was not changed."""
-        key = self.cleaned_data["api_key"]
-        return None if key == KEY_MASK else str(key)
-
     def entered_fields(self) -> EndpointFields:
         """Return what was entered for a further endpoint."""
         fields = self.cleaned_data
@@ -155,7 +147,7 @@ def change_model_endpoint(request: PageRequest, name: str = "") -> HttpResponse:
     among = list_endpoints()
     if name not in {one.name for one in among}:
         raise Http404
-    row = Endpoint.objects.filter(name=name).first() or first_row()
+    row = Endpoint.objects.filter(name=name).first() or Endpoint()
     if request.method == "POST" and name and request.POST.get("action") == "remove":
         remove_endpoint(row)
         signals.endpoint_set.send(sender=None, by=request.user.pk, name=name)

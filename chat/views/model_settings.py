@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chat import signals
 from chat.errors import KeyRefusedError, ModelError
 from chat.llm import client, endpoint
-from chat.llm.endpoint import ModelEndpoint
+from chat.llm.endpoint import KeyNeededError, ModelEndpoint
 from chat.llm.endpoint_check import EndpointCheckError, check_endpoint, failure
 from chat.views.api_key_field import KEY_MASK, ApiKeyForm, api_key_field
 from memory.api import PageRequest, admin_required, clean_text
@@ -67,14 +67,9 @@ class FirstEndpointForm(ApiKeyForm):
         fields = super().clean()
         return {name: clean_text(value) if isinstance(value, str) else value for name, value in fields.items()}
 
-    def new_key(self) -> str | None:
-        """Return the entered API key; None if it was not changed."""
-        key = self.cleaned_data["api_key"]
-        return None if key == KEY_MASK else str(key)
-
     def endpoint(self) -> ModelEndpoint:
         """Return the entered endpoint."""
-        key = self.new_key()
+        key = self.new_key
         base_url = (self.cleaned_data["base_url"] or endpoint.OPENAI).rstrip("/")
         # A stored key is sent only to the address for which it was stored, not to one typed into the form. A key that is
         # configured elsewhere is used with any address.
@@ -138,19 +133,19 @@ def _save(form: FirstEndpointForm, *, is_checked: bool) -> bool:
         base_url = form.cleaned_data["base_url"]
     if "model" not in locked:
         model = form.cleaned_data["model"]
-    key = form.new_key() if "api_key" not in locked else None
-    if endpoint.needs_key(base_url=base_url, api_key=key):
-        form.add_error("api_key", _("The stored API key belongs to another address. Enter the key for this address."))
-        return False
-    if is_checked and not form.is_empty:
-        try:
+    key = form.new_key if "api_key" not in locked else None
+    try:
+        if key is None:
+            endpoint.stored_key(endpoint.first_row(), base_url=base_url)
+        if is_checked and not form.is_empty:
             check_endpoint(form.endpoint())
-        except EndpointCheckError as error:
-            form.add_error(error.field, str(error))
-            form.can_save_unchecked = True
-            return False
-    endpoint.save(base_url=base_url, api_key=key, model=model)
-    return True
+        endpoint.save(base_url=base_url, api_key=key, model=model)
+    except KeyNeededError:
+        form.add_error("api_key", _("The stored API key belongs to another address. Enter the key for this address."))
+    except EndpointCheckError as error:
+        form.add_error(error.field, str(error))
+        form.can_save_unchecked = True
+    return not form.errors
 
 
 def _list_models(current: ModelEndpoint | None) -> tuple[list[str], str, str]:
