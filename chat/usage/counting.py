@@ -41,11 +41,6 @@ class UsageKey:
     space_id: uuid.UUID | None = None
     api_token_id: uuid.UUID | None = None
 
-    @property
-    def order(self) -> str:
-        """The order in which rows are locked, which is the same in every process."""
-        return repr(self)
-
 
 def usage_date(at: datetime | None = None) -> date:
     """Return the day, in UTC, to which the usage of this time belongs; None: now."""
@@ -83,11 +78,12 @@ def title_usage(counts: UsageCounts | None, api_token_id: uuid.UUID | None) -> d
 def count_ended_answers() -> int:
     """Add the stored usage of answers that have ended, and of titles, to the days; return the number of rows."""
     count = 0
-    while rows := _count_batch():
+    while True:
+        # Rows that another process has locked are left to it.
+        rows = _count(Turn.objects.all(), Thread.objects.all(), limit=_BATCH_SIZE, skips_locked=True)
         count += rows
         if rows < _BATCH_SIZE:
-            break
-    return count
+            return count
 
 
 def count_before_deletion(turns: QuerySet[Turn], threads: QuerySet[Thread] | None = None) -> None:
@@ -104,11 +100,6 @@ def uncounted_usage(
     of_thread = Q(owner_id=person_id) | Q(space_id=space_id)
     turns = _stored_of_turns(Turn.objects.filter(of_turn))
     return [*map(_usage_of_turn, turns), *map(_usage_of_title, _stored_of_titles(Thread.objects.filter(of_thread)))]
-
-
-def _count_batch() -> int:
-    """Add a batch of stored usage; rows that another process has locked are left to it."""
-    return _count(Turn.objects.all(), Thread.objects.all(), limit=_BATCH_SIZE, skips_locked=True)
 
 
 @transaction.atomic
@@ -160,7 +151,8 @@ def _usage_of_title(thread: Thread) -> tuple[UsageKey, UsageCounts]:
 @transaction.atomic
 def _add(sums: dict[UsageKey, UsageCounts]) -> None:
     prices = prices_by_model()
-    for key in sorted(sums, key=lambda key: key.order):
+    # In an order that is the same in every process, since the rows are locked.
+    for key in sorted(sums, key=repr):
         counts = sums[key]
         cost = cost_of(counts, prices.get(key.model))
         amounts: dict[str, int | Decimal] = {name: getattr(counts, name) for name in _SUMMED if hasattr(counts, name)}
@@ -184,5 +176,5 @@ def remove_person(person_id: uuid.UUID, *, personal_space_id: uuid.UUID) -> None
         for name in _SUMMED:
             amounts[name] = amounts.get(name, 0) + getattr(row, name)
     of_person.delete()
-    for key in sorted(sums, key=lambda key: key.order):
+    for key in sorted(sums, key=repr):
         _increment(key, sums[key])

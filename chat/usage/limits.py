@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -138,7 +138,8 @@ def check_limits(
     reached = next((state for state in states if state.is_reached), None)
     if reached is not None:
         metrics.USAGE_LIMITS.labels("hard").inc()
-        raise UsageLimitError(_reached_text(reached, is_own=is_own), _seconds_until(reached.resets_at))
+        seconds = int((reached.resets_at - timezone.now()).total_seconds()) + 1
+        raise UsageLimitError(_reached_text(reached, is_own=is_own), max(1, seconds))
     if any(state.is_above_soft for state in states):
         metrics.USAGE_LIMITS.labels("soft").inc()
 
@@ -186,7 +187,7 @@ def delete_limits_of(ids: Sequence[uuid.UUID]) -> None:
 
 def next_reset() -> datetime:
     """Return when the usage of all limits begins again."""
-    return _start_of(next_month(usage_date()))
+    return datetime.combine(next_month(usage_date()), time(), UTC)
 
 
 def _used(
@@ -226,11 +227,3 @@ def _reached_text(state: LimitState, *, is_own: bool) -> str:
     else:
         sentence = _("Your monthly limit is reached: %(used)s of %(most)s are used. It resets on %(day)s at 00:00 UTC.")
     return sentence % (state.facts | {"day": format_date(state.resets_at)})
-
-
-def _start_of(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
-
-
-def _seconds_until(at: datetime) -> int:
-    return max(1, int((at - timezone.now()).total_seconds()) + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -90,9 +89,9 @@ def months_with_usage(of: UsageFilter = EVERYBODY) -> list[date]:
     return sorted(months, reverse=True)
 
 
-def usage_days(month: date, of: UsageFilter = EVERYBODY) -> Iterator[UsageDay]:
-    """Yield the rows of a month in the order of their days."""
-    yield from _of_month(of, month).order_by("date", "id").iterator()
+def usage_days(month: date) -> QuerySet[UsageDay]:
+    """Return the rows of a month in the order of their days."""
+    return _of_month(EVERYBODY, month).order_by("date", "id")
 
 
 def usage_rows_of(person_id: uuid.UUID) -> QuerySet[UsageDay]:
