@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -147,23 +148,15 @@ def reject(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def correct(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
     """Replace a statement by what the person writes."""
-    text = clean_text(request.POST.get("text", ""))
-
-    def act(person_id: uuid.UUID, id: uuid.UUID, *, revision: int) -> Statement:
-        return knowledge_decisions.correct(person_id, id, text, revision=revision)
-
-    return _decide(request, statement_id, act, _("Superseded by your statement."))
+    correction = partial(knowledge_decisions.correct, text=clean_text(request.POST.get("text", "")))
+    return _decide(request, statement_id, correction, _("Superseded by your statement."))
 
 
 @require_POST
 def keep(request: PageRequest, statement_id: uuid.UUID) -> HttpResponse:
     """Settle a conflict: `other` names the statement that is superseded, or, with `both`, the two are kept."""
-    other = parse_uuid(request.POST.get("other", ""))
-
-    def act(person_id: uuid.UUID, id: uuid.UUID, *, revision: int) -> Statement:
-        return knowledge_decisions.keep(person_id, id, other_id=other, revision=revision)
-
-    return _decide(request, statement_id, act, _("Resolved by you."))
+    resolution = partial(knowledge_decisions.keep, other_id=parse_uuid(request.POST.get("other", "")))
+    return _decide(request, statement_id, resolution, _("Resolved by you."))
 
 
 @require_POST

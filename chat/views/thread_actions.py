@@ -75,7 +75,11 @@ def rename(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
         return render(request, "chat/rename.html", {"section": "thread", "thread": thread})
-    return _change(request, thread, lambda: services.rename_thread(thread, request.POST.get("title", "")))
+    try:
+        services.rename_thread(thread, request.POST.get("title", ""))
+    except InvalidMessageError as error:
+        messages.error(request, str(error))
+    return redirect("thread", thread.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +238,3 @@ def delete_turns(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     sentence = ngettext("%(count)s turn deleted and forgotten.", "%(count)s turns deleted and forgotten.", deleted)
     messages.success(request, sentence % {"count": deleted})
     return redirect("thread", thread_id)
-
-
-def _change(request: PageRequest, thread: Thread, action: Callable[[], None]) -> HttpResponse:
-    try:
-        action()
-    except InvalidMessageError as error:
-        messages.error(request, str(error))
-    return redirect("thread", thread.id)
