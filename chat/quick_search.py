@@ -31,11 +31,6 @@ class QuickSearchResults:
     commands: list[Command] = field(default_factory=list)
     note: str = ""
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there are no results."""
-        return not (self.threads or self.memories or self.turns or self.documents or self.commands)
-
 
 def quick_search(text: str, *, person_id: uuid.UUID, roles: Set[str] = frozenset()) -> QuickSearchResults:
     """Search everything that this person may read, and the commands for these roles outside of threads."""

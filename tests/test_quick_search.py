@@ -76,7 +76,9 @@ def test_an_empty_query_lists_the_latest_threads(stored):
 
 
 def test_nothing_of_other_people_is_found(stored):
-    assert quick_search("boat", person_id=PersonFactory().id).is_empty
+    found = quick_search("boat", person_id=PersonFactory().id)
+
+    assert not any((found.threads, found.memories, found.turns, found.documents, found.commands))
 
 
 def test_without_the_index_other_kinds_are_still_found(stored, monkeypatch):

@@ -75,7 +75,9 @@ def resolve_filters(arguments: SearchFilterArguments, spaces: SpaceIds) -> tuple
     """
     conditions: dict[str, object] = {}
     if arguments.space:
-        spaces = spaces & {_resolve_space(arguments.space, spaces)}
+        named = memory.Space.objects.filter(id__in=spaces)
+        chosen = _resolve("space", arguments.space, [(space.pk, space.display_name) for space in named])
+        spaces = spaces & {uuid.UUID(chosen)}
     if arguments.person:
         written = memory.in_spaces(Exchange.objects.findable().filter(owner=OuterRef("pk")), spaces)
         people = get_user_model().objects.filter(Exists(written)).values_list("pk", "name")
@@ -85,11 +87,6 @@ def resolve_filters(arguments: SearchFilterArguments, spaces: SpaceIds) -> tuple
     if times := said_between(arguments.since, arguments.until):
         conditions["said"] = times
     return spaces, parse_filter(conditions) if conditions else None
-
-
-def _resolve_space(name: str, spaces: SpaceIds) -> uuid.UUID:
-    named = memory.Space.objects.filter(id__in=spaces)
-    return uuid.UUID(_resolve("space", name, [(space.pk, space.display_name) for space in named]))
 
 
 def _resolve(operator: str, typed: str, choices: Any) -> str:

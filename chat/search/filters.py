@@ -76,15 +76,15 @@ class SearchFilters(forms.Form):
     def __init__(self, data: Mapping[str, Any], *, query: SearchQuery, person_id: uuid.UUID) -> None:
         """Take the values from `data`, and those of the operators in `query` before them."""
         self._person_id = person_id
-        self._readable = memory.readable_space_ids(person_id)
+        self.readable = memory.readable_space_ids(person_id)
         self._errors_of_operators: dict[str, str] = {}
         self._values = {name: str(data.get(name) or "") for name in self.base_fields}
         super().__init__(self._values)
         # Only authors of something readable: other names are not shown to everybody.
-        written = memory.in_spaces(Exchange.objects.findable().filter(owner=OuterRef("pk")), self._readable)
+        written = memory.in_spaces(Exchange.objects.findable().filter(owner=OuterRef("pk")), self.readable)
         authors = get_user_model().objects.filter(Exists(written)).only("name").order_by("name", "pk")
         threads = access.readable_threads(person_id).order_by("-last_message_at", "-id")
-        documents = memory.active_documents(self._readable).order_by("-created_at", "-id")
+        documents = memory.active_documents(self.readable).order_by("-created_at", "-id")
         spaces = [(space.pk, space.display_name) for space in memory.list_readable_spaces(person_id)]
         choices: dict[str, list[tuple[Any, Any]]] = {"in": spaces, "type": TYPE_CHOICES}
         for operator, typed in query.operators.items():
@@ -105,18 +105,13 @@ class SearchFilters(forms.Form):
             self._apply(operator, Resolved(error=sentence % {"operator": operator}))
         self.fields["who"].queryset = authors  # type: ignore[attr-defined]
         self._offer("space", _("All spaces"), spaces)
-        newest = memory.newest_in_spaces(threads, self._readable, _MAX_CHOICES, by="last_message_at")
+        newest = memory.newest_in_spaces(threads, self.readable, _MAX_CHOICES, by="last_message_at")
         self._offer("thread", _("Any thread"), self._newest("thread", "title", newest, threads))
         self._offer("document", _("Any document"), self._newest("document", "name", documents, documents))
         shown = [(value, _("Similarity ≥ %s") % memory.format_similarity(float(value))) for value in _SIMILARITIES]
         self._offer("similarity", _("Any similarity"), shown)
         for field in self.fields.values():
             field.widget.attrs["form"] = "search-form"
-
-    @property
-    def is_set(self) -> bool:
-        """Return True if at least one field has a value, valid or not."""
-        return bool(self.set_fields)
 
     @property
     def set_fields(self) -> list[str]:
@@ -129,15 +124,10 @@ class SearchFilters(forms.Form):
         return bool(set(self.set_fields) - {"similarity"})
 
     @property
-    def readable(self) -> memory.SpaceIds:
-        """Return all spaces that the person can read."""
-        return self._readable
-
-    @property
     def spaces(self) -> memory.SpaceIds:
         """Return the spaces to search: the chosen one, or all that the person can read."""
         chosen = self.cleaned_data["space"]
-        return self._readable & {uuid.UUID(chosen)} if chosen else self._readable
+        return self.readable & {uuid.UUID(chosen)} if chosen else self.readable
 
     @property
     def min_similarity(self) -> float | None:
@@ -178,7 +168,7 @@ class SearchFilters(forms.Form):
             conditions["said"] = times
         return all_of(
             parse_filter(conditions) if conditions else None,
-            memory.build_recall_filter([fields["document"]], {}, spaces=self._readable).filter(),
+            memory.build_recall_filter([fields["document"]], {}, spaces=self.readable).filter(),
             *(Phrase(phrase) for phrase in query.phrases),
             *(Phrase(excluded, negated=True) for excluded in query.excluded),
         )

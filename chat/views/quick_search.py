@@ -45,7 +45,7 @@ def find(request: PageRequest) -> HttpResponse:
         return redirect(f"{reverse('search')}?{urlencode({'q': query})}")
     roles = {"administrator"} if request.user.is_administrator else set[str]()
     results = quick_search(query, person_id=request.user.pk, roles=roles)
-    context = {"query": query, "groups": _groups(results), "is_empty": results.is_empty, "note": results.note}
+    context = {"query": query, "groups": _groups(results), "note": results.note}
     return render(request, "chat/_quick_search_results.html", context)
 
 
