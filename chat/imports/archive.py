@@ -71,13 +71,9 @@ class ArchiveImport:
         """Import a part, unless it is there already or was forgotten."""
         counts = PartCounts()
         try:
-            is_new = self._add(part)
+            counts.count(self._add(part))
         except CatoError as error:
             counts.refused.append(str(error))
-            return counts
-        counts.new += is_new is True
-        counts.already_there += is_new is False
-        counts.forgotten += is_new is None
         return counts
 
     def _add(self, part: ArchivedPart) -> bool | None:

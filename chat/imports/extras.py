@@ -14,14 +14,14 @@ from django.core.files.base import ContentFile
 from django.utils.translation import gettext as _
 
 from chat import prompt_library
-from chat.errors import ConflictError, InvalidMessageError, InvalidNameError
+from chat.errors import ConflictError, InvalidNameError
 from chat.imports.files import text_name
 from chat.imports.formats.extras import Memories, Project
 from chat.models import SavedPrompt
 from memory import api as memory
 from memory.api import Document, Exchange, InvalidInputError, Space, VectorStoreDisabledError
 
-_REFUSED = (ConflictError, InvalidMessageError, InvalidNameError, InvalidInputError, VectorStoreDisabledError)
+_REFUSED = (ConflictError, InvalidInputError, VectorStoreDisabledError)
 
 
 @dataclass(slots=True)
@@ -32,6 +32,12 @@ class PartCounts:
     already_there: int = 0
     forgotten: int = 0
     refused: list[str] = field(default_factory=list)
+
+    def count(self, is_new: bool | None) -> None:
+        """Count a part that is new or was there already; None: it was forgotten."""
+        self.new += is_new is True
+        self.already_there += is_new is False
+        self.forgotten += is_new is None
 
 
 def import_project(project: Project, *, space: Space, person_id: uuid.UUID) -> PartCounts:
@@ -120,10 +126,6 @@ def _save_note(
 
 def _count(counts: PartCounts, save: Callable[[], bool | None]) -> None:
     try:
-        is_new = save()
+        counts.count(save())
     except _REFUSED as error:
         counts.refused.append(str(error))
-        return
-    counts.new += is_new is True
-    counts.already_there += is_new is False
-    counts.forgotten += is_new is None

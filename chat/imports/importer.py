@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import access
-from chat.errors import ConflictError, InvalidMessageError, InvalidNameError
+from chat.errors import ConflictError, InvalidMessageError
 from chat.imports.archive import ArchiveImport
 from chat.imports.channel_projects import project_of_channel
 from chat.imports.extras import import_memories, import_project, imported_note_id, save_instructions
@@ -228,7 +228,7 @@ def _import_one(
             save_instructions(
                 f"{conversation.provider} instructions", conversation.instructions, space=space, person_id=person_id
             )
-        except (ConflictError, InvalidMessageError, InvalidNameError) as error:
+        except (ConflictError, InvalidMessageError) as error:
             report.skip(title, str(error))
 
 

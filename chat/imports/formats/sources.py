@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Self, cast
@@ -56,7 +56,6 @@ class ExportFiles:
     def __init__(self, source: Path | BinaryIO) -> None:
         self._source = source
         self._stack = ExitStack()
-        self._members: dict[str, Callable[[], AbstractContextManager[IO[bytes]]]] | None = None
         self._infos: dict[str, zipfile.ZipInfo] = {}
 
     def __enter__(self) -> Self:
@@ -67,8 +66,6 @@ class ExportFiles:
 
     def names(self) -> Collection[str]:
         """Return the paths of all files."""
-        if self._members is None:
-            self._members = self._find_members()
         return self._members
 
     def ensure_safe(self, paths: Collection[str]) -> None:
@@ -78,8 +75,6 @@ class ExportFiles:
     @contextmanager
     def open(self, path: str, *, max_bytes: int) -> Iterator[IO[bytes]]:
         """Open a file. Raises ExtractionError if it is missing, larger than `max_bytes`, or damaged."""
-        if self._members is None:
-            self._members = self._find_members()
         if path not in self._members:
             raise ExtractionError(_("The file is missing in the export."))
         if (info := self._infos.get(path)) is not None:
@@ -93,7 +88,9 @@ class ExportFiles:
         except DAMAGED as error:
             raise ExtractionError(_("The file does not unpack (%(error)s).") % {"error": error}) from error
 
-    def _find_members(self) -> dict[str, Callable[[], AbstractContextManager[IO[bytes]]]]:
+    @cached_property
+    def _members(self) -> dict[str, Callable[[], AbstractContextManager[IO[bytes]]]]:
+        """The functions that open the files, by their paths."""
         source = self._source
         if isinstance(source, Path):
             found = memory.list_server_folder(source)
