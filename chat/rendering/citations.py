@@ -66,7 +66,7 @@ class Citations:
         label = _label(number, source)
         if superseded_at is not None:
             classes = "citation citation--superseded"
-            label = _("Source %(number)s, superseded %(date)s") % {"number": number, "date": _day(superseded_at)}
+            label = _("Source %(number)s, superseded %(date)s") % {"number": number, "date": day_text(superseded_at)}
         target = item_dom_id(self.turn_id, source.item_id)
         return (
             f'<a class="{classes}" data-source="{number}" href="#{target}" aria-label="{escape(label)}" '
@@ -79,7 +79,8 @@ def item_dom_id(turn_id: uuid.UUID, item_id: uuid.UUID | str) -> str:
     return f"turn-{turn_id}-r{item_id}"
 
 
-def _day(at: datetime) -> str:
+def day_text(at: datetime) -> str:
+    """Return a date, with its year if that is not the current one."""
     return day_of_this_year(at) if at.year == timezone.now().year else format_date(at)
 
 

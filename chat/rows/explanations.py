@@ -7,20 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from memory.api import (
-    SIMILAR,
-    Exchange,
-    ExchangeView,
-    RecalledPassage,
-    Statement,
-    StatementFacts,
-    day_of_this_year,
-    format_date,
-)
+from chat.rendering.citations import day_text
+from chat.rows.thread_titles import title_of
+from memory.api import SIMILAR, Exchange, ExchangeView, RecalledPassage, Statement, StatementFacts
 
 _KINDS = {
     "decision": gettext_noop("Decision"),
@@ -35,7 +27,6 @@ _STATES = {
     "rejected": gettext_noop("rejected"),
 }
 
-_NONE = uuid.UUID(int=0)
 _MAX_SENTENCES = 2
 
 
@@ -55,7 +46,7 @@ class SourceRow:
 
 def source_name(exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> str:
     """Return the name of the exchange's document or thread; "Note" or its author's name if it has neither."""
-    name = exchange.source_file or _title(exchange, titles)
+    name = exchange.source_file or title_of(exchange, titles)
     if name:
         return name
     names = {Exchange.Source.NOTE: _("Note"), Exchange.Source.KNOWLEDGE: _("Knowledge")}
@@ -69,7 +60,7 @@ def passage_source(exchanges: Sequence[ExchangeView], titles: Mapping[uuid.UUID,
     exchange = exchanges[0]
     if exchange.source_file:
         return SourceRow(", ".join([exchange.source_file, *_locations(exchanges)]))
-    title, name = _title(exchange, titles), {"name": exchange.owner_name}
+    title, name = title_of(exchange, titles), {"name": exchange.owner_name}
     if title:
         text, own_text = _("%(name)s said in") % name, _("You said in")
     elif exchange.thread_id:
@@ -105,10 +96,6 @@ def explanation_text(reason: str, followed: int) -> str:
     follows = _("Follows %(number)s in the same thread") % {"number": followed}
     sentences = [] if reason == str(SIMILAR) else reason.split("; ")
     return "; ".join([*sentences, follows][:_MAX_SENTENCES])
-
-
-def _title(exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> str:
-    return titles.get(exchange.session_id or _NONE) or titles.get(exchange.thread_id or _NONE, "")
 
 
 def _locations(exchanges: Sequence[ExchangeView]) -> list[str]:
@@ -147,8 +134,3 @@ def statement_text(facts: StatementFacts) -> str:
 def unconfirmed_text(since: datetime) -> str:
     """Return that a statement was neither repeated nor confirmed since then."""
     return _("not confirmed since %(day)s") % {"day": day_text(since)}
-
-
-def day_text(at: datetime) -> str:
-    """Return a date, with its year if that is not the current one."""
-    return day_of_this_year(at) if at.year == timezone.now().year else format_date(at)

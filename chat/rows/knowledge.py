@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import Turn
-from chat.rows.explanations import day_text, unconfirmed_text
+from chat.rendering.citations import day_text
+from chat.rows.explanations import unconfirmed_text
 from chat.rows.thread_titles import thread_titles
 from chat.turns.uses import answers_recalling, count_answers_recalling
 from memory import api as memory

@@ -15,7 +15,7 @@ from django.utils.translation import pgettext
 
 from chat.rows.explanations import SourceRow, explanation_text, followed_numbers, passage_source, statement_text
 from chat.rows.knowledge import StatementRow
-from chat.rows.thread_titles import thread_titles
+from chat.rows.thread_titles import thread_titles, title_of
 from memory.api import (
     BY_DATE,
     SIMILAR,
@@ -249,7 +249,7 @@ def _location(exchange: ExchangeView | None, titles: Mapping[uuid.UUID, str]) ->
     if exchange is None:
         return ""
     if exchange.thread_id:
-        return titles.get(exchange.session_id or exchange.thread_id) or titles.get(exchange.thread_id, "")
+        return title_of(exchange, titles)
     if exchange.location and exchange.location.label:
         return f"{exchange.source_file}, {exchange.location.label}"
     if exchange.source == Exchange.Source.KNOWLEDGE:

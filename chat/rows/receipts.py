@@ -15,9 +15,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import Receipt
+from chat.rendering.citations import day_text
 from chat.turns.forgetting import ForgettingScope, ThreadExports, receipts_of
 from memory import api as memory
-from memory.api import day_of_this_year, format_date, format_number
+from memory.api import format_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +119,8 @@ def _forgotten_text(exchanges: int, passages: int) -> str:
 
 
 def _exports_text(exports: ThreadExports, person_id: uuid.UUID) -> str:
-    day = day_of_this_year(exports.at) if exports.at.year == timezone.now().year else format_date(exports.at)
     # Day and month never break across lines.
-    day = day.replace(" ", "\N{NO-BREAK SPACE}")
+    day = day_text(exports.at).replace(" ", "\N{NO-BREAK SPACE}")
     facts = {"count": format_number(exports.count), "name": exports.by_name, "date": day}
     if exports.by_id == person_id:
         return ngettext("1, by you on %(date)s", "%(count)s, last by you on %(date)s", exports.count) % facts

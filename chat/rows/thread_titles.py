@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from django.db.models import FilteredRelation, Q
 from django.utils.translation import gettext as _
@@ -29,6 +29,11 @@ def thread_titles(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:
         if session_id is not None:
             titles[session_id] = session_title(title, seq)
     return titles
+
+
+def title_of(exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> str:
+    """Return the title of the exchange's session or thread among those of `thread_titles`, "" without one."""
+    return next((titles[id] for id in (exchange.session_id, exchange.thread_id) if id and id in titles), "")
 
 
 def session_title(title: str, seq: int) -> str:
