@@ -6,7 +6,7 @@ What was found is shown and cited like what was recalled, but it is not part of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -61,9 +61,7 @@ class WebSearch:
 
     def as_json(self) -> dict[str, Any]:
         """Return the search as `Turn.web_search` stores it."""
-        names = WebSource.__dataclass_fields__
-        sources = [{name: getattr(source, name) for name in names} for source in self.sources]
-        return {"query": self.query, "sources": sources, "error": self.error}
+        return asdict(self)
 
     def numbered(self, first_number: int) -> WebSearch:
         """Return the search with sources that are numbered from `first_number`."""
