@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat import access
 from chat.errors import ConflictError, InvalidMessageError
 from chat.instructions import editing
-from chat.models import Instruction
+from chat.models import Instruction, Turn
 from chat.rows.instructions import list_offers, offer_of_turn, sections
 from memory import api as memory
 from memory.api import InvalidInputError, PageRequest, parse_uuid
@@ -48,7 +48,8 @@ def change(request: PageRequest, instruction_id: uuid.UUID) -> HttpResponse:
     except _FIELD_ERRORS as error:
         if not request.htmx:
             raise
-        return _offer(request, row, error=str(error))
+        turn = access.turn_by_id(request.user.pk, row.turn_id) if row.turn_id else None
+        return _offer(request, turn, error=str(error))
     if request.htmx:
         return render(request, "chat/_instruction_decided.html", {"text": text, "turn_id": row.turn_id})
     messages.success(request, text)
@@ -107,12 +108,8 @@ def set_detection(request: PageRequest) -> HttpResponse:
 @require_GET
 def offer(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
     """Return the offer to keep the instruction in a message, for its author; nothing for other readers."""
-    found = offer_of_turn(request.user.pk, access.turn_by_id(request.user.pk, turn_id))
-    if not request.htmx:
-        return redirect("instructions")
-    if found is None:
-        return HttpResponse()
-    return render(request, "chat/_instruction_offer.html", {"offer": found, "heading": False, "error": ""})
+    turn = access.turn_by_id(request.user.pk, turn_id)
+    return _offer(request, turn) if request.htmx else redirect("instructions")
 
 
 @require_POST
@@ -143,8 +140,7 @@ def _change(request: PageRequest, row: Instruction, action: str) -> str:
     raise InvalidMessageError(_("This action does not exist."))
 
 
-def _offer(request: PageRequest, row: Instruction, *, error: str) -> HttpResponse:
-    turn = access.turn_by_id(request.user.pk, row.turn_id) if row.turn_id else None
+def _offer(request: PageRequest, turn: Turn | None, *, error: str = "") -> HttpResponse:
     found = offer_of_turn(request.user.pk, turn) if turn else None
     if found is None:
         return HttpResponse()
