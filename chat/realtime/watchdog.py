@@ -87,7 +87,7 @@ async def _watch() -> None:
         for subscriber, identity in watched.items():
             if identity not in allowed:
                 subscriber.close()
-        await _publish_presence({identity for identity in allowed if identity.thread_id})
+        await _publish_presence(allowed)
 
 
 async def _publish_presence(identities: set[access.SocketIdentity]) -> None:

@@ -72,12 +72,12 @@ def model_picker_row(
     chosen: str,
     query: str = "",
     *,
-    space: Space | None = None,
+    space: Space,
 ) -> ModelPickerRow:
     """Return the row of the picker for the first of these endpoints, with those of the others.
 
     `chosen` is what the thread stores, "" for the default model of the first. `query` is a part of the names to list. If a
-    list is cut off, the default model and the chosen one come first. `space` is that of the thread; None: unknown.
+    list is cut off, the default model and the chosen one come first. `space` is that of the thread.
     """
     name = chosen.partition("/")[0]
     names = {endpoint.name for endpoint in endpoints if endpoint.name}
@@ -88,7 +88,7 @@ def model_picker_row(
             models,
             chosen.removeprefix(f"{owner}/") if endpoint.name == owner else None,
             query,
-            refusal(endpoint, space) if space else "",
+            refusal(endpoint, space),
             names=own_names(endpoint, models.names, endpoints),
         )
         for endpoint, models in zip(endpoints, lists, strict=True)
