@@ -26,7 +26,6 @@ State = Instruction.State
 class AppliedRow:
     """An instruction that was in the prompt of an answer."""
 
-    id: uuid.UUID
     text: str
     owner_text: str
     since: datetime
@@ -83,7 +82,6 @@ def applied_rows(turn: Turn, known: Mapping[str, AppliedInstruction]) -> list[Ap
     thread = turn.thread
     return [
         AppliedRow(
-            id=row.id,
             text=row.text,
             owner_text=_owner_text(row.space_id, thread),
             since=row.created_at,

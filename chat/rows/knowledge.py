@@ -38,7 +38,6 @@ _MAX_ANSWERS = 50
 class SourceRow:
     """A source: the words that support the statement, and where they are from."""
 
-    number: int
     quote: str
     attribution: str
     place: str
@@ -144,10 +143,7 @@ def statement_rows(
     return [
         _row(
             statement,
-            [
-                _source(number, support, exchanges[support.exchange_id], titles)
-                for number, support in enumerate(sources[statement.pk], start=1)
-            ],
+            [_source(support, exchanges[support.exchange_id], titles) for support in sources[statement.pk]],
             [ChoiceRow(other.pk, other.exchange.user_message, other.revision) for other in conflicts[statement.pk]],
             answers.get(statement.pk, 0),
             can_confirm=_can_confirm(statement, person_id),
@@ -241,7 +237,7 @@ def _state_texts(statement: Statement, sources: int, conflicts: int, *, is_uncon
     return _("Current"), f"{facts}, {unconfirmed_text(stale_since)}" if stale_since else facts
 
 
-def _source(number: int, support: Support, exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> SourceRow:
+def _source(support: Support, exchange: ExchangeView, titles: Mapping[uuid.UUID, str]) -> SourceRow:
     # Titles stand within sentences.
     place = titles.get(exchange.thread_id, "").removesuffix(".") if exchange.thread_id else ""
     attribution = _("Said by %(name)s") % {"name": exchange.owner_name}
@@ -249,4 +245,4 @@ def _source(number: int, support: Support, exchange: ExchangeView, titles: Mappi
         attribution, place = _("From a document"), exchange.source_file
     elif exchange.source == Exchange.Source.NOTE:
         attribution = _("Noted by %(name)s") % {"name": exchange.owner_name}
-    return SourceRow(number, support.quote, attribution, place, exchange.timestamp, exchange_url(exchange))
+    return SourceRow(support.quote, attribution, place, exchange.timestamp, exchange_url(exchange))

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Q
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -39,7 +38,6 @@ class ReceiptRow:
 
     id: uuid.UUID
     short_id: str
-    url: str
     created_at: datetime
     lines: Sequence[FactRow]
     is_open: bool
@@ -89,7 +87,6 @@ def receipt_row(receipt: Receipt) -> ReceiptRow:
     return ReceiptRow(
         id=receipt.id,
         short_id=receipt.id.hex[:4],
-        url=reverse("receipt", args=[receipt.id]),
         created_at=receipt.created_at,
         lines=lines,
         is_open=is_open,

@@ -41,7 +41,6 @@ class ToolUseRow:
 class ToolQuestionRow:
     """A call that waits for permission; `url` is "" for people who may not decide. `asker` is who may, with the managers."""
 
-    id: str
     text: SafeString
     arguments: str
     asker: str
@@ -58,7 +57,6 @@ def tool_question_rows(turn: Turn) -> Sequence[ToolQuestionRow]:
     """Return the calls of a running answer that wait for permission."""
     return [
         ToolQuestionRow(
-            id=use.id,
             text=_text(gettext_noop("May the model use {tool} of {server}?"), use),
             arguments=use.arguments,
             asker=turn.author.name,

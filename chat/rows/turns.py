@@ -95,7 +95,6 @@ class TurnRow:
     save_prompt_url: str
     speech_url: str
     branch: BranchRow | None
-    stop_url: str
     memory_state: str
     memory_text: str
     memory_retry_url: str
@@ -246,7 +245,6 @@ def turn_row(turn: Turn, details: TurnDetails, *, has_blocks: bool | None = None
         save_prompt_url=reverse("saved_prompts", query={"from": turn.id}),
         speech_url=reverse("speech", args=url_args) if is_finished and turn.answer and can_read_aloud() else "",
         branch=details.branch,
-        stop_url=reverse("stop_turn", args=url_args),
         memory_state=state,
         memory_text=memory_text(state),
         memory_retry_url=reverse("retry_indexing", args=url_args) if state == "failed" else "",

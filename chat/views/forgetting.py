@@ -64,7 +64,7 @@ def receipt(request: PageRequest, receipt_id: uuid.UUID) -> HttpResponse:
     found = services.receipts_of(request.user.pk).filter(id=receipt_id).first()
     if found is None:
         raise NotFoundError
-    context = {"section": "settings", "receipt": receipt_row(found), "place": _place_of(found, request.user.pk)}
+    context = {"section": "settings", "receipt": receipt_row(found)}
     return render(request, "chat/receipt.html", context)
 
 

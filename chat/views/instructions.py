@@ -51,7 +51,7 @@ def change(request: PageRequest, instruction_id: uuid.UUID) -> HttpResponse:
         turn = access.turn_by_id(request.user.pk, row.turn_id) if row.turn_id else None
         return _offer(request, turn, error=str(error))
     if request.htmx:
-        return render(request, "chat/_instruction_decided.html", {"text": text, "turn_id": row.turn_id})
+        return render(request, "chat/_instruction_decided.html", {"text": text})
     messages.success(request, text)
     return redirect(f"{_next(request)}#instruction-{row.id}")
 

@@ -29,7 +29,7 @@ from chat.rows.recall_filter import RecallFilterRow, recall_filter_row, recall_f
 from chat.rows.receipts import receipts_at_turns
 from chat.rows.thread import ThreadRow, thread_row
 from chat.rows.thread_tools import ThreadToolsRow, new_thread_tools_row, thread_tools_row
-from chat.rows.turns import TurnRow, turn_rows
+from chat.rows.turns import ActiveTurn, TurnRow, turn_rows
 from chat.rows.usage import LimitRow, usage_notice
 from chat.rows.voice import voice_row
 from chat.rows.web_search import WebSwitchRow, web_switch_row
@@ -203,7 +203,7 @@ def thread_page(
         "turns_from": turns[0].position if turns else None,
         "later": later,
         "turns": rows_for_reader(rows, request.user.pk, roles | everywhere),
-        "active": next((r for r in rows if r.is_running), None),
+        "active": next((ActiveTurn.of(turn) for turn in turns if turn.is_running), None),
         "queue": queue_for_reader(queue_rows(turns), request.user.pk),
         "composer": composer_context(text, error, attachments),
         "usage_notice": _usage_notice(request, thread),
