@@ -29,7 +29,7 @@ class ModelRow:
     is_default: bool
     is_offered: bool
     can_select: bool
-    is_selected: bool
+    is_selected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,12 @@ def model_picker_row(
         )
         for endpoint, models in zip(endpoints, lists, strict=True)
     ]
-    if len(rows) > 1:
-        # The keys begin at one option of the whole list.
-        shown = [model for row in rows for model in row.models]
-        selected = next((model for model in shown if model.is_current), next(iter(shown), None))
-        rows = [
-            replace(row, models=[replace(model, is_selected=model is selected) for model in row.models]) for row in rows
-        ]
+    # The keys begin at one option of the whole list.
+    shown = [model for row in rows for model in row.models]
+    selected = next((model for model in shown if model.is_current), next(iter(shown), None))
+    rows = [
+        replace(row, models=[replace(model, is_selected=model is selected) for model in row.models]) for row in rows
+    ]
     has_filter = any(row.has_filter for row in rows) or sum(len(row.models) for row in rows) > _MOST_WITHOUT_FILTER
     return replace(rows[0], further=rows[1:], has_filter=has_filter or (bool(query) and len(rows) > 1))
 
@@ -122,15 +121,12 @@ def _endpoint_row(
     first = [name for name in dict.fromkeys((default, current)) if name and name not in names[:MAX_SHOWN]]
     known = list(dict.fromkeys([*first, *names]))
     matching = [name for name in known if query.lower() in name.lower()]
-    shown = matching[:MAX_SHOWN]
-    selected = current if current in shown else next(iter(shown), "")
 
     def row(name: str) -> ModelRow:
         is_offered = not models.names or name in models.names or name == default
         can_select = is_offered and not models.error and not refused
         is_default = name == default and not endpoint.name
-        choice = endpoint.choice_of(name)
-        return ModelRow(name, choice, name == current, is_default, is_offered, can_select, name == selected)
+        return ModelRow(name, endpoint.choice_of(name), name == current, is_default, is_offered, can_select)
 
     return ModelPickerRow(
         name=endpoint.name,
@@ -138,7 +134,7 @@ def _endpoint_row(
         refusal=refused,
         host=endpoint.host,
         is_local=endpoint.is_local,
-        models=[row(name) for name in shown],
+        models=[row(name) for name in matching[:MAX_SHOWN]],
         error=models.error,
         failing_since=models.failing_since,
         is_listed=bool(models.names),
