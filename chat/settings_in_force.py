@@ -39,12 +39,12 @@ def configured_settings() -> list[Setting]:
 
 def _stored_endpoint() -> dict[str, object]:
     """Return the settings that the page of the model endpoint sets, with a masked key."""
-    base_url, model, has_key = endpoint.stored_fields()
+    row = endpoint.first_row()
     stored = {
         # A password in an address is masked like those of the configuration.
-        "llm.base_url": re.sub(r"^(\w+://)?.*@", r"\1***@", base_url),
-        "llm.model": model,
-        "llm.api_key": "***" if has_key else "",
+        "llm.base_url": re.sub(r"^(\w+://)?.*@", r"\1***@", row.base_url),
+        "llm.model": row.model,
+        "llm.api_key": "***" if row.encrypted_key else "",
     }
     fixed = {f"llm.{field}" for field in endpoint.externally_configured_fields()}
     return {key: value for key, value in stored.items() if value and key not in fixed}

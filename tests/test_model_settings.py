@@ -51,7 +51,9 @@ def test_another_address_requires_the_key_again_and_keeps_the_form(administrator
     assert "The stored API key belongs to another address. Enter the key for this address." in page
     assert f'value="{address}"' in page or not address
     assert 'value="large"' in page
-    assert endpoint.stored_fields() == ("http://127.0.0.1:9/v1", "small", True)
+    row = endpoint.first_row()
+    assert (row.base_url, row.model) == ("http://127.0.0.1:9/v1", "small")
+    assert stored_key() == "sk-stored"
 
 
 @pytest.mark.parametrize(

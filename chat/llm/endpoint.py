@@ -211,12 +211,6 @@ def _address(base_url: str) -> str:
     return (base_url or OPENAI).rstrip("/")
 
 
-def stored_fields() -> tuple[str, str, bool]:
-    """Return the base URL and model of the settings page, and whether a key is stored."""
-    row = first_row()
-    return row.base_url, row.model, bool(row.encrypted_key)
-
-
 def _configured_key() -> str:
     key = settings.CATO.llm.api_key
     return key.get_secret_value() if key else ""

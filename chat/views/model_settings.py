@@ -51,8 +51,9 @@ class FirstEndpointForm(ApiKeyForm):
     )
 
     def __init__(self, data: Any, *, current: ModelEndpoint | None) -> None:
-        base_url, model, has_key = endpoint.stored_fields()
-        initial = {"base_url": base_url, "model": model, "api_key": KEY_MASK if has_key else ""}
+        row = endpoint.first_row()
+        api_key = KEY_MASK if row.encrypted_key else ""
+        initial = {"base_url": row.base_url, "model": row.model, "api_key": api_key}
         super().__init__(data, initial=initial)
         self.current = current
         self.locked: Mapping[str, str] = endpoint.externally_configured_fields()
@@ -128,15 +129,13 @@ def try_model(request: PageRequest) -> HttpResponse:
 def _save(form: FirstEndpointForm, *, is_checked: bool) -> bool:
     """Save the fields that are not locked; return False, with a form error, if a key is needed or the check fails."""
     locked = form.locked
-    base_url, model, _has_key = endpoint.stored_fields()
-    if "base_url" not in locked:
-        base_url = form.cleaned_data["base_url"]
-    if "model" not in locked:
-        model = form.cleaned_data["model"]
-    key = form.new_key if "api_key" not in locked else None
+    row = endpoint.first_row()
+    base_url = row.base_url if "base_url" in locked else form.cleaned_data["base_url"]
+    model = row.model if "model" in locked else form.cleaned_data["model"]
+    key = None if "api_key" in locked else form.new_key
     try:
         if key is None:
-            endpoint.stored_key(endpoint.first_row(), base_url=base_url)
+            endpoint.stored_key(row, base_url=base_url)
         if is_checked and not form.is_empty:
             check_endpoint(form.endpoint())
         endpoint.save(base_url=base_url, api_key=key, model=model)
