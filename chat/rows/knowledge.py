@@ -60,6 +60,7 @@ class StatementRow:
 
     id: uuid.UUID
     text: str
+    topic: str
     state: str
     label: str
     facts: str
@@ -114,13 +115,10 @@ class TopicRow:
     statements: Sequence[StatementRow]
 
 
-def topic_rows(
-    rows: Sequence[StatementRow], statements: Sequence[Statement], counts: Mapping[str, int]
-) -> list[TopicRow]:
+def topic_rows(rows: Sequence[StatementRow], counts: Mapping[str, int]) -> list[TopicRow]:
     """Return the rows by topic; `counts` has the number of statements of each topic on all pages."""
-    topic_of = {statement.pk: statement.topic for statement in statements}
     topics = []
-    for name, group in groupby(rows, key=lambda row: topic_of[row.id]):
+    for name, group in groupby(rows, key=lambda row: row.topic):
         text = ngettext("%(count)s statement", "%(count)s statements", counts[name])
         topics.append(TopicRow(name, text % {"count": format_number(counts[name])}, list(group)))
     return topics
@@ -196,6 +194,7 @@ def _row(
     return StatementRow(
         id=statement.pk,
         text=statement.exchange.user_message,
+        topic=statement.topic,
         state="unconfirmed" if is_unconfirmed else statement.state,
         label=label,
         facts=facts,

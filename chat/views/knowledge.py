@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import groupby
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -71,7 +72,7 @@ def knowledge(request: PageRequest) -> HttpResponse:
     rows = statement_rows(statements, request.user.pk, is_administrator=request.user.is_administrator)
     topics = [TopicRow("", "", rows)]
     if wanted.order == "topic":
-        topics = topic_rows(rows, statements, memory.count_by_topic(spaces, wanted))
+        topics = topic_rows(rows, memory.count_by_topic(spaces, wanted))
     context = {
         "section": "knowledge",
         "topics": topics if rows else [],
@@ -111,23 +112,20 @@ def export(request: PageRequest) -> HttpResponse:
     spaces = memory.readable_space_ids(request.user.pk)
     statements = memory.load_statements(memory.statement_ids(spaces, _filter(request.GET)))
     rows = statement_rows(statements, request.user.pk, is_administrator=request.user.is_administrator)
-    topic_of = {statement.pk: statement.topic for statement in statements}
     if request.GET.get("format") == "json":
-        content = [_as_json(row, topic_of[row.id]) for row in rows]
+        content = [_as_json(row) for row in rows]
         response = HttpResponse(json.dumps(content, ensure_ascii=False, indent=2), content_type="application/json")
         response["Content-Disposition"] = 'attachment; filename="knowledge.json"'
         return response
     lines = [f"# {_('Knowledge')}"]
-    topic = ""
-    for row in rows:
-        if topic_of[row.id] != topic:
-            topic = topic_of[row.id]
-            lines.append(f"\n## {topic}\n")
-        lines += [f"- {_on_one_line(row.text)}", f"  {row.label} {row.facts}".rstrip()]
-        lines += [
-            f"  - “{_on_one_line(source.quote)}” {source.attribution}, {source.said_at:%Y-%m-%d}"
-            for source in row.sources
-        ]
+    for topic, of_topic in groupby(rows, key=lambda row: row.topic):
+        lines.append(f"\n## {topic}\n")
+        for row in of_topic:
+            lines += [f"- {_on_one_line(row.text)}", f"  {row.label} {row.facts}".rstrip()]
+            lines += [
+                f"  - “{_on_one_line(source.quote)}” {source.attribution}, {source.said_at:%Y-%m-%d}"
+                for source in row.sources
+            ]
     response = HttpResponse("\n".join(lines) + "\n", content_type="text/markdown; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="knowledge.md"'
     return response
@@ -238,11 +236,11 @@ def _filter(parameters: QueryDict) -> StatementFilter:
     )
 
 
-def _as_json(row: StatementRow, topic: str) -> dict[str, object]:
+def _as_json(row: StatementRow) -> dict[str, object]:
     return {
         "id": str(row.id),
         "text": row.text,
-        "topic": topic,
+        "topic": row.topic,
         "state": row.state,
         "said_at": row.said_at.isoformat(),
         "space": row.space_name,
