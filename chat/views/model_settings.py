@@ -90,7 +90,7 @@ def model_settings(request: PageRequest) -> HttpResponse:
     """Show and save the model endpoint."""
     current = endpoint.current()
     form = FirstEndpointForm(request.POST or None, current=current)
-    if request.method == "POST" and form.is_valid() and _save(form, is_checked=not form.cleaned_data["unchecked"]):
+    if request.method == "POST" and form.is_valid() and _save(form):
         signals.endpoint_set.send(sender=None, by=request.user.pk)
         messages.success(request, _("Saved. It answers from the next message on."))
         return redirect("model_settings")
@@ -126,7 +126,7 @@ def try_model(request: PageRequest) -> HttpResponse:
     return render(request, "chat/_endpoint_test.html", result)
 
 
-def _save(form: FirstEndpointForm, *, is_checked: bool) -> bool:
+def _save(form: FirstEndpointForm) -> bool:
     """Save the fields that are not locked; return False, with a form error, if a key is needed or the check fails."""
     locked = form.locked
     row = endpoint.first_row()
@@ -136,7 +136,7 @@ def _save(form: FirstEndpointForm, *, is_checked: bool) -> bool:
     try:
         if key is None:
             endpoint.stored_key(row, base_url=base_url)
-        if is_checked and not form.is_empty:
+        if not form.is_empty and not form.cleaned_data["unchecked"]:
             check_endpoint(form.endpoint())
         endpoint.save(base_url=base_url, api_key=key, model=model)
     except KeyNeededError:
