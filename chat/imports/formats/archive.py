@@ -6,6 +6,7 @@ anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -120,21 +121,11 @@ ArchivedPart = (
 )
 
 
-def is_document(item: Fields) -> bool:
-    """Return whether the object describes a document."""
-    return isinstance(item.get("versions"), list) and {"name", "source", "metadata"} <= item.keys()
-
-
 def read_document(item: Fields) -> ArchivedDocument:
     """Parse the document."""
     versions = rows_in(item.get("versions"))
     files = tuple(path for version in versions if (path := text_in(version.get("file"))))
     return ArchivedDocument(name_in(item.get("id")), text_in(item.get("name")), fields_in(item.get("metadata")), files)
-
-
-def is_attachment(item: Fields) -> bool:
-    """Return whether the object describes a file of messages."""
-    return {"file", "media_type", "turn_ids"} <= item.keys()
 
 
 def read_attachment(item: Fields) -> ArchivedAttachment:
@@ -144,31 +135,16 @@ def read_attachment(item: Fields) -> ArchivedAttachment:
     return ArchivedAttachment(name_in(item.get("id")), text_in(item.get("name")), text_in(item.get("file")), turn_ids)
 
 
-def is_instruction(item: Fields) -> bool:
-    """Return whether the object is a standing instruction."""
-    return {"text", "state", "turn_id", "off_at"} <= item.keys()
-
-
 def read_instruction(item: Fields) -> ArchivedInstruction:
     """Parse the standing instruction."""
     text = text_in(item.get("text")).strip()
     return ArchivedInstruction(text[:80], text)
 
 
-def is_opinion(item: Fields) -> bool:
-    """Return whether the object is an opinion."""
-    return {"exchange_id", "opinion", "turn_id"} <= item.keys()
-
-
 def read_opinion(item: Fields) -> ArchivedOpinion:
     """Parse the opinion."""
     kind = text_in(item.get("opinion"))
     return ArchivedOpinion(kind, _exchange(item, "exchange_id", "turn_id"), kind)
-
-
-def is_record(item: Fields) -> bool:
-    """Return whether the object is a record of another program."""
-    return {"record", "vector", "user_message"} <= item.keys()
 
 
 def read_record(item: Fields) -> ArchivedRecord:
@@ -179,20 +155,10 @@ def read_record(item: Fields) -> ArchivedRecord:
     return ArchivedRecord(id[:80], id, name_in(item.get("id")), text, metadata, vector, at)
 
 
-def is_supersession(item: Fields) -> bool:
-    """Return whether the object is a decision about two exchanges."""
-    return {"later_id", "earlier_id", "is_confirmed"} <= item.keys()
-
-
 def read_supersession(item: Fields) -> ArchivedSupersession:
     """Parse the decision."""
     later, earlier = _exchange(item, "later_id", "later_turn_id"), _exchange(item, "earlier_id", "earlier_turn_id")
     return ArchivedSupersession(later.id, later, earlier, item.get("is_confirmed") is True)
-
-
-def is_statement(item: Fields) -> bool:
-    """Return whether the object is a statement."""
-    return {"text", "kind", "topic", "superseded_by", "sources"} <= item.keys()
 
 
 def read_statement(item: Fields) -> ArchivedStatement:
@@ -222,3 +188,23 @@ def _source(item: Fields) -> ArchivedExchange:
 
 def _exchange(item: Fields, id: str, turn_id: str) -> ArchivedExchange:
     return ArchivedExchange(name_in(item.get(id)), name_in(item.get(turn_id)))
+
+
+def _is_document(item: Fields) -> bool:
+    return isinstance(item.get("versions"), list) and {"name", "source", "metadata"} <= item.keys()
+
+
+def _has(*keys: str) -> Callable[[Fields], bool]:
+    return lambda item: item.keys() >= set(keys)
+
+
+# The parts, each with what recognises its objects and what parses them.
+PARTS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], ArchivedPart]], ...] = (
+    (_is_document, read_document),
+    (_has("file", "media_type", "turn_ids"), read_attachment),
+    (_has("text", "state", "turn_id", "off_at"), read_instruction),
+    (_has("exchange_id", "opinion", "turn_id"), read_opinion),
+    (_has("record", "vector", "user_message"), read_record),
+    (_has("later_id", "earlier_id", "is_confirmed"), read_supersession),
+    (_has("text", "kind", "topic", "superseded_by", "sources"), read_statement),
+)
