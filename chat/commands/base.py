@@ -1,17 +1,17 @@
-"""The types of commands, and helpers to parse their arguments."""
+"""The types of commands."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
 from chat.models import Thread
 from chat.rows.recall import RecallItemRow
-from memory.api import Space, UploadChip, parse_number
+from memory.api import Space, UploadChip
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Command:
     usage: str
     description: str
     run: Callable[[CommandContext, list[str]], CommandResult]
-    aliases: tuple[str, ...] = field(default=())
+    aliases: tuple[str, ...] = ()
     needs_memory: bool = False
     takes_text: bool = False
     role: str = ""
@@ -90,22 +90,3 @@ class Command:
     def localized_description(self) -> str:
         """The description in the language of the interface."""
         return _(self.description)
-
-
-def strip_quotes(text: str) -> str:
-    """Remove quotation marks that enclose the whole text."""
-    text = text.strip()
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text.count(text[0]) == 2
-    return text[1:-1] if is_quoted else text
-
-
-def parse_count(arguments: list[str], *, default: int, limit: int, usage: str) -> int:
-    """Parse an optional number from 1 to `limit`. Raises InvalidMessageError."""
-    if not arguments:
-        return default
-    (text, *others) = arguments
-    number = parse_number(text)
-    if others or number is None or not 1 <= number <= limit:
-        sentence = _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": limit, "usage": usage}
-        raise InvalidMessageError(sentence, usage.split()[0] + " ")
-    return number

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from chat import access
-from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, strip_quotes
+from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.rows.recall import exchange_row, result_rows
 from memory import api as memory
@@ -43,8 +43,8 @@ def _vadd(context: CommandContext, arguments: list[str]) -> CommandResult:
     option = _SPACE_OPTION_FIRST.fullmatch(arguments[0]) or _SPACE_OPTION_LAST.fullmatch(arguments[0])
     space = memory.personal_space(context.person_id)
     if option is not None:
-        space = memory.space_by_name(context.person_id, strip_quotes(option["space"]))
-    text = strip_quotes(option["text"] if option is not None else arguments[0])
+        space = memory.space_by_name(context.person_id, _strip_quotes(option["space"]))
+    text = _strip_quotes(option["text"] if option is not None else arguments[0])
     if not memory.has_visible_text(text):
         raise InvalidMessageError(_("Usage: /vadd TEXT"), "/vadd ")
     exchanges = memory.add_note(text, space=space, owner_id=context.person_id, source="vadd_command", manual_entry=True)
@@ -103,7 +103,7 @@ def _upload_file(context: CommandContext, file: ServerFile) -> UploadChip:
 def _vquery(context: CommandContext, arguments: list[str]) -> CommandResult:
     option = _COUNT_OPTION.fullmatch(arguments[0].strip())
     count = int(option["count"]) if option is not None else 5
-    text = strip_quotes(option["text"] if option is not None else arguments[0])
+    text = _strip_quotes(option["text"] if option is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
     results = memory.search(text, spaces=memory.readable_space_ids(context.person_id), count=count)
@@ -174,6 +174,13 @@ def _exchange(context: CommandContext, text: str, command: str) -> Exchange:
         raise InvalidMessageError(sentence, f"{command} ") from error
     except NotFoundError as error:
         raise InvalidMessageError(_("There is no such exchange, or it is not yours to see."), f"{command} ") from error
+
+
+def _strip_quotes(text: str) -> str:
+    """Remove quotation marks that enclose the whole text."""
+    text = text.strip()
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text.count(text[0]) == 2
+    return text[1:-1] if is_quoted else text
 
 
 COMMANDS = (

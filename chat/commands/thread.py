@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from chat import access, services
-from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, parse_count
+from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.llm import endpoint
 from chat.llm.choices import read_model_lists, validate_choice
@@ -18,7 +19,7 @@ from chat.models import Thread
 from chat.realtime import frames
 from chat.realtime.hub import publish
 from chat.rows.model_picker import MAX_SHOWN, ModelPickerRow, ModelRow, model_picker_row
-from memory.api import excerpt
+from memory.api import excerpt, parse_number
 
 _MIN_ID_LENGTH = 6
 _MAX_TURNS = 50
@@ -55,7 +56,7 @@ def _thread(context: CommandContext, text: str) -> Thread:
 
 
 def _history(context: CommandContext, arguments: list[str]) -> CommandResult:
-    count = parse_count(arguments, default=10, limit=_MAX_TURNS, usage="/history [N]")
+    count = _parse_count(arguments, default=10, usage="/history [N]")
     thread = context.in_thread()
     turns = list(thread.turns.active_branch().select_related("author").order_by("-position")[:count])[::-1]
     lines = [
@@ -66,7 +67,7 @@ def _history(context: CommandContext, arguments: list[str]) -> CommandResult:
 
 
 def _delete(context: CommandContext, arguments: list[str]) -> CommandResult:
-    count = parse_count(arguments, default=1, limit=_MAX_TURNS, usage="/delete [N]")
+    count = _parse_count(arguments, default=1, usage="/delete [N]")
     thread = context.in_thread()
     if "owner" not in access.roles_in_thread(context.person_id, thread):
         raise PermissionDeniedError(_("Only the owner of this thread can delete turns."))
@@ -134,12 +135,9 @@ def _describe(row: ModelRow, group: ModelPickerRow) -> str:
     return ", ".join(text for text, is_true in facts.items() if is_true)
 
 
-def _writemd(context: CommandContext, arguments: list[str]) -> CommandResult:
-    return CommandResult("/writemd", "", redirect_url=reverse("export_thread", args=[context.in_thread().id, "md"]))
-
-
-def _writejson(context: CommandContext, arguments: list[str]) -> CommandResult:
-    return CommandResult("/writejson", "", redirect_url=reverse("export_thread", args=[context.in_thread().id, "json"]))
+def _export(kind: str, context: CommandContext, arguments: list[str]) -> CommandResult:
+    url = reverse("export_thread", args=[context.in_thread().id, kind])
+    return CommandResult(f"/write{kind}", "", redirect_url=url)
 
 
 def _copy(context: CommandContext, arguments: list[str]) -> CommandResult:
@@ -151,6 +149,18 @@ def _copy(context: CommandContext, arguments: list[str]) -> CommandResult:
 
 def _clear(context: CommandContext, arguments: list[str]) -> CommandResult:
     return CommandResult("/clear", _("A new thread"), redirect_url=reverse("new_thread"))
+
+
+def _parse_count(arguments: list[str], *, default: int, usage: str) -> int:
+    """Parse an optional number of turns. Raises InvalidMessageError."""
+    if not arguments:
+        return default
+    (text, *others) = arguments
+    number = parse_number(text)
+    if others or number is None or not 1 <= number <= _MAX_TURNS:
+        sentence = _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": _MAX_TURNS, "usage": usage}
+        raise InvalidMessageError(sentence, usage.split()[0] + " ")
+    return number
 
 
 COMMANDS = (
@@ -165,8 +175,8 @@ COMMANDS = (
     Command("history", "[N]", gettext_noop("The last N turns of this thread (default 10)"), _history),
     Command("delete", "[N]", gettext_noop("Delete and forget the last N turns (default 1)"), _delete, role="owner"),
     Command("model", "[NAME]", gettext_noop("Show or change the model of this thread"), _model),
-    Command("writemd", "", gettext_noop("Export this thread as Markdown"), _writemd),
-    Command("writejson", "", gettext_noop("Export this thread as JSON"), _writejson),
+    Command("writemd", "", gettext_noop("Export this thread as Markdown"), partial(_export, "md")),
+    Command("writejson", "", gettext_noop("Export this thread as JSON"), partial(_export, "json")),
     Command("copy", "", gettext_noop("Copy the last answer"), _copy),
     Command("clear", "", gettext_noop("Begin a new thread"), _clear),
 )
