@@ -93,14 +93,14 @@ def _answer(started: Mapping[uuid.UUID, DigestRun]) -> None:
         answers = threads.submit(lambda: client.run(_run_answers(started)))
         while not wait([answers], _RENEWAL_INTERVAL).done:
             for run in started.values():
-                run.is_held()
+                run.lease.is_held()
     answers.result()
     for turn_id, run in started.items():
         run.end(turn_id)
 
 
 async def _run_answers(turn_ids: Iterable[uuid.UUID]) -> None:
-    await asyncio.gather(*(runner.run_answer(turn_id) for turn_id in turn_ids))
+    await asyncio.gather(*map(runner.run_answer, turn_ids))
 
 
 class DigestRun:
@@ -108,7 +108,7 @@ class DigestRun:
 
     def __init__(self, digest: Digest) -> None:
         self._digest = digest
-        self._lease = Lease(digest)
+        self.lease = Lease(digest)
 
     def start(self) -> uuid.UUID | None:
         """Return the turn that is to be answered now; None if there is none, with the reason on the row."""
@@ -124,15 +124,11 @@ class DigestRun:
             self._skip(_("Something went wrong in Cato itself; the log of the worker says what."))
         return None
 
-    def is_held(self) -> bool:
-        """Renew the lease, and return whether it is still held."""
-        return self._lease.is_held()
-
     def end(self, turn_id: uuid.UUID) -> None:
         """Plan the next digest; look again soon if the answer to this one has not ended."""
         try:
             if Turn.objects.unfinished().filter(id=turn_id).exists():
-                self._lease.release(due_at=timezone.now() + _LOOK_AGAIN)
+                self.lease.release(due_at=timezone.now() + _LOOK_AGAIN)
             else:
                 self._plan_next()
         except LeaseLostError:
@@ -143,7 +139,7 @@ class DigestRun:
         if turn is None:
             return self._post()
         if turn.state in (*Turn.RUNNING_STATES, Turn.State.QUEUED):
-            self._lease.release(due_at=timezone.now() + _LOOK_AGAIN)
+            self.lease.release(due_at=timezone.now() + _LOOK_AGAIN)
         elif turn.state == Turn.State.INTERRUPTED and self._digest.failures < _MAX_RESTARTS:
             return self._restart(turn)
         else:
@@ -154,10 +150,10 @@ class DigestRun:
         """Answer the turn again whose process died; while its person has other answers, look again soon."""
         try:
             with transaction.atomic():
-                self._lease.update(failures=self._digest.failures + 1)
+                self.lease.update(failures=self._digest.failures + 1)
                 retry_turn(turn)
         except ConflictError:
-            self._lease.release(due_at=timezone.now() + _LOOK_AGAIN)
+            self.lease.release(due_at=timezone.now() + _LOOK_AGAIN)
             return None
         publish(frames.turn(turn.id))
         return turn.id
@@ -186,7 +182,7 @@ class DigestRun:
                     digest_scope=scope.as_json(),
                 )
                 turn = posted.turn
-                self._lease.renew(
+                self.lease.renew(
                     thread=turn.thread_id, turn=turn.id, covered_until=period.end, posted_at=now, failures=0
                 )
         except UsageLimitError as error:
@@ -196,7 +192,7 @@ class DigestRun:
         if turn.state == Turn.State.RECALLING:
             return turn.id
         # A web process answers it after what its person asked before.
-        self._lease.release(due_at=timezone.now() + _LOOK_AGAIN)
+        self.lease.release(due_at=timezone.now() + _LOOK_AGAIN)
         return None
 
     def _thread(self) -> Thread:
@@ -217,7 +213,7 @@ class DigestRun:
     def _plan_next(self, **fields: object) -> None:
         digest = self._digest
         schedule = Schedule(digest.at, digest.time_zone, digest.weekday)
-        self._lease.release(due_at=schedule.next_after(timezone.now()), turn=None, failures=0, **fields)
+        self.lease.release(due_at=schedule.next_after(timezone.now()), turn=None, failures=0, **fields)
 
 
 def _complete_until(spaces: SpaceIds, now: datetime) -> datetime:

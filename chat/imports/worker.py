@@ -65,7 +65,8 @@ class ImportRun:
             with default_storage.open(str(self._row.file.name), "rb") as stored:
                 file = cast(BinaryIO, stored)
                 if self._row.total is None:
-                    self._count(file)
+                    # To show the progress.
+                    self._lease.update(total=count_conversations(file, on_each=self._save_due_progress))
                 file.seek(0)
                 import_conversations(
                     file,
@@ -109,10 +110,6 @@ class ImportRun:
             raise InvalidInputError(_("You are not a member of this space any more.")) from error
         memory.ensure_open(space)
         return space
-
-    def _count(self, file: BinaryIO) -> None:
-        """Save the number of conversations, to show the progress."""
-        self._lease.update(total=count_conversations(file, on_each=self._save_due_progress))
 
     def _on_progress(self, what: str, count: int) -> None:
         """Count what was read. Raises LeaseLostError, and InvalidInputError once nothing may be added any more."""
