@@ -21,7 +21,14 @@ PAGE_STATES = {"app--with-sidebar", "app--dropping"}
 PYGMENTS = re.compile(r"[a-z]{1,3}[0-9]?")
 HOOKS = {"sidebar__toggle", "thread__load-more--later"}
 # Classes whose last part is a value: memory-icon--{{ kind }}.
-VALUES = ("memory-icon--", "line-chart__line--", "quick-search__group--", "answer__cell--", "statement--")
+VALUES = (
+    "memory-icon--",
+    "line-chart__line--",
+    "quick-search__group--",
+    "answer__cell--",
+    "statement--",
+    "turn__memory--",
+)
 
 NAMED = set(
     [
