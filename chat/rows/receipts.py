@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -99,10 +98,7 @@ def receipts_at_turns(
     person_id: uuid.UUID, turn_ids: Iterable[uuid.UUID], *, shown_id: uuid.UUID | None
 ) -> dict[uuid.UUID, ReceiptRow]:
     """Return the last receipt of this person at each turn while it is open, and the one with `shown_id` in any case."""
-    ids = list(turn_ids)
-    if not ids:
-        return {}
-    rows = receipts_of(person_id).filter(Q(turn_id__in=ids)).reverse()
+    rows = receipts_of(person_id).filter(turn_id__in=list(turn_ids)).reverse()
     found = {receipt.turn_id: receipt_row(receipt) for receipt in rows}
     return {turn_id: row for turn_id, row in found.items() if row.is_open or row.id == shown_id}
 

@@ -20,7 +20,7 @@ from chat.llm.model_list import MAX_NAME_LENGTH
 from chat.models import Attachment, Thread, Turn
 from chat.realtime.presence import Visitor, visitors
 from chat.realtime.sync import MAX_MISSED, PAGE_SIZE
-from chat.rows.additions import AdditionRow, addition_rows
+from chat.rows.additions import addition_rows
 from chat.rows.attachments import composer_chips
 from chat.rows.news import find_news
 from chat.rows.permissions import rows_for_reader
@@ -29,7 +29,7 @@ from chat.rows.recall_filter import RecallFilterRow, recall_filter_row, recall_f
 from chat.rows.receipts import receipts_at_turns
 from chat.rows.thread import ThreadRow, thread_row
 from chat.rows.thread_tools import ThreadToolsRow, new_thread_tools_row, thread_tools_row
-from chat.rows.turns import ActiveTurn, TurnRow, turn_rows
+from chat.rows.turns import ActiveTurn, turn_rows
 from chat.rows.usage import LimitRow, usage_notice
 from chat.rows.voice import voice_row
 from chat.rows.web_search import WebSwitchRow, web_switch_row
@@ -115,14 +115,6 @@ def _previous_page(thread: Thread, first: Turn) -> int | None:
     return positions[-1] if positions else None
 
 
-def _additions(request: PageRequest, rows: Sequence[TurnRow]) -> dict[uuid.UUID, list[AdditionRow]]:
-    """Return what was added to memory after these turns, as far as this person may read it."""
-    ids = [row.id for row in rows if row.additions is None]
-    if not ids:
-        return {}
-    return addition_rows(ids, person_id=request.user.pk, is_administrator=request.user.is_administrator)
-
-
 def _thread_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> ThreadRow:
     current = endpoint.of_request(request)
     chosen = thread.model if thread else _chosen_model(request) or _default_model(request)
@@ -189,7 +181,8 @@ def thread_page(
     row = _thread_row(request, thread, roles)
     erased = [turn_row.id for turn_row in rows if turn_row.is_text_deleted]
     receipts = receipts_at_turns(request.user.pk, erased, shown_id=parse_uuid(request.GET.get("receipt", "")))
-    additions = _additions(request, rows)
+    with_additions = [turn_row.id for turn_row in rows if turn_row.additions is None]
+    additions = addition_rows(with_additions, person_id=request.user.pk, is_administrator=request.user.is_administrator)
     rows = [
         replace(turn_row, receipt=receipts.get(turn_row.id), additions=additions.get(turn_row.id, ()))
         for turn_row in rows
