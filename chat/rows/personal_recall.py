@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
@@ -26,53 +25,45 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
     recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id))
     titles = thread_titles_of_recalled(recalled)
     passages = recalled.get(turn.id, [])
-    # The exchanges of each passage that are readable, that of the best hit first.
-    readable_ids = {exchange.id for passage in passages for exchange in passage.exchanges}
-    of_exchange = {passage.exchange_id: passage for passage in passages}
-    parts = {p.exchange_id: [id for id in p.exchange_ids if id in readable_ids] for p in passages}
-    exchanges = Exchange.objects.in_bulk(readable_ids)
+    exchanges = Exchange.objects.in_bulk({exchange.id for passage in passages for exchange in passage.exchanges})
     feedback = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
     rows = recalled_rows(passages, titles)
     citations = citations_of(turn.id, passages, titles)
     cited = numbers_in_text(turn.answer)
-    later_ids = {passage.exchange_id: passage.later_id for passage in passages}
     decisions = memory.decisions_of(person_id, exchanges) if any(row.subject for row in rows) else {}
     statements = _statement_rows(exchanges.values(), person_id, is_administrator=is_administrator)
     superseding = {later for (later, _earlier), is_confirmed in decisions.items() if is_confirmed}
 
-    def add_actions(row: RecallItemRow) -> RecallItemRow:
-        if not parts[row.exchange_id]:
+    def add_actions(row: RecallItemRow, passage: RecalledPassage) -> RecallItemRow:
+        # Those that are readable, that of the best hit first.
+        parts = [exchanges[id] for id in passage.exchange_ids if id in exchanges]
+        if not parts:
             return row
-        exchange, *others = (exchanges[id] for id in parts[row.exchange_id])
+        exchange, *others = parts
         dom_id = item_dom_id(turn.id, row.exchange_id)
         also = {"also": [other.id for other in others]}
-        query = urlencode(
-            {"at": dom_id, "next": f"{reverse('recalled_exchanges', args=[turn.id])}#{dom_id}"} | also, doseq=True
-        )
-        later_id = later_ids[exchange.id] if row.subject and row.subject.later_number else None
+        query = {"at": dom_id, "next": reverse("recalled_exchanges", args=[turn.id], fragment=dom_id)} | also
+        later_id = passage.later_id if row.subject and row.subject.later_number else None
         is_confirmed = decisions.get((later_id, exchange.id)) if later_id else exchange.id in superseding or None
-        can_forget = all(
-            access.can_forget(person_id, part, is_administrator=is_administrator) for part in (exchange, *others)
-        )
-        forget_url, uses_url = (reverse(name, args=[exchange.id]) for name in ("forget_exchange", "exchange_uses"))
+        can_forget = all(access.can_forget(person_id, part, is_administrator=is_administrator) for part in parts)
         return replace(
             row,
-            rendered=_render(of_exchange[row.exchange_id]),
+            rendered=_render(passage),
             feedback=feedback[exchange.id],
             dom_id=dom_id,
-            feedback_url=f"{reverse('feedback', args=[exchange.id])}?{query}",
-            forget_url=f"{forget_url}?{urlencode(also, doseq=True)}".rstrip("?") if can_forget else "",
+            feedback_url=reverse("feedback", args=[exchange.id], query=query),
+            forget_url=reverse("forget_exchange", args=[exchange.id], query=also) if can_forget else "",
             statement=statements.get(exchange.id),
-            statement_url=f"{reverse('recalled_statement', args=[exchange.id])}?{urlencode({'at': dom_id})}",
-            uses_url=f"{uses_url}?{urlencode(also, doseq=True)}".rstrip("?"),
+            statement_url=reverse("recalled_statement", args=[exchange.id], query={"at": dom_id}),
+            uses_url=reverse("exchange_uses", args=[exchange.id], query=also),
             decision={None: "", True: "confirmed", False: "rejected"}[is_confirmed],
             citation=_citation(citations, row, is_superseded=bool(is_confirmed))
             if later_id and row.number in cited
             else SafeString(),
-            supersession_url=f"{reverse('supersession', args=[exchange.id, later_id])}?{query}" if later_id else "",
+            supersession_url=reverse("supersession", args=[exchange.id, later_id], query=query) if later_id else "",
         )
 
-    return [add_actions(row) for row in rows]
+    return list(map(add_actions, rows, passages))
 
 
 def _statement_rows(
