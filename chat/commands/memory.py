@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import uuid
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.template.defaultfilters import filesizeformat
@@ -140,7 +139,7 @@ def _vdelete(context: CommandContext, arguments: list[str]) -> CommandResult:
     if not access.can_forget(context.person_id, exchange, is_administrator=context.is_administrator):
         raise PermissionDeniedError(_("You cannot forget this exchange; only its owner or an administrator can."))
     back_url = reverse("thread", args=[context.thread.id]) if context.thread else reverse("new_thread")
-    confirm = (f"{reverse('forget_exchange', args=[exchange.id])}?{urlencode({'next': back_url})}", _("Forget it…"))
+    confirm = (reverse("forget_exchange", args=[exchange.id], query={"next": back_url}), _("Forget it…"))
     return CommandResult(
         "/vdelete", _("Forget this exchange?"), kind="results", results=[exchange_row(exchange, 1)], confirm=confirm
     )

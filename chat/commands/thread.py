@@ -73,7 +73,7 @@ def _delete(context: CommandContext, arguments: list[str]) -> CommandResult:
         raise PermissionDeniedError(_("Only the owner of this thread can delete turns."))
     turns = list(thread.turns.active_branch().order_by("-position")[:count])[::-1]
     lines = [LabelledValue(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]
-    confirm = (f"{reverse('delete_turns', args=[thread.id])}?n={len(turns)}", _("Delete…"))
+    confirm = (reverse("delete_turns", args=[thread.id], query={"n": len(turns)}), _("Delete…"))
     title = ngettext("Delete and forget the last turn?", "Delete and forget the last %(count)s turns?", len(turns))
     return CommandResult("/delete", title % {"count": len(turns)}, kind="list", lines=lines, confirm=confirm)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import QueryDict
 from django.urls import reverse
 
 from chat.tools.offered import active_servers, choosable_servers
@@ -32,9 +33,9 @@ def thread_tools_row(thread: Any, *, can_change: bool) -> ThreadToolsRow:
     )
 
 
-def new_thread_tools_row(chosen: Sequence[uuid.UUID], query: str) -> ThreadToolsRow:
+def new_thread_tools_row(chosen: Sequence[uuid.UUID], query: QueryDict) -> ThreadToolsRow:
     """Return the row of a new thread; `query` is what its URL says, which choosing tools keeps."""
     servers = choosable_servers()
     on = [server for server in servers if server.id in chosen]
-    url = reverse("new_thread_tools") + (f"?{query}" if query else "")
+    url = reverse("new_thread_tools", query=query)
     return ThreadToolsRow([server.name for server in on], url if servers else "", [server.id for server in on])

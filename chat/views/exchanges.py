@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -44,7 +43,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     if location is not None:
         return redirect(passage_url(location))
     if exchange.source == Exchange.Source.KNOWLEDGE:
-        return redirect(f"{reverse('knowledge')}?{urlencode({'at': exchange.id})}#statement-{exchange.id}")
+        return redirect(reverse("knowledge", query={"at": exchange.id}, fragment=f"statement-{exchange.id}"))
     can_forget = access.can_forget(request.user.pk, exchange, is_administrator=request.user.is_administrator)
     readable = memory.readable_space_ids(request.user.pk)
     (feedback,) = feedback_for_exchanges(request.user.pk, [exchange.id], spaces=readable).values()
@@ -95,7 +94,7 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     )
     back_url = _next(request, reverse("exchange", args=[exchange_id]))
     if request.method == "GET":
-        query = urlencode({"next": back_url, "also": ids[1:]}, doseq=True)
+        query = {"next": back_url, "also": ids[1:]}
         return render(
             request,
             "memory/confirm.html",
@@ -104,7 +103,7 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
                 "question": _("Forget this passage?") if len(ids) > 1 else _("Forget this exchange?"),
                 "act": _("Forget it"),
                 "consequence": f"{_(_FORGOTTEN)} {_(_remaining_text_note(exchange))}",
-                "action": f"{reverse('forget_exchange', args=[exchange_id])}?{query}",
+                "action": reverse("forget_exchange", args=[exchange_id], query=query),
                 "back_url": back_url,
             },
         )

@@ -203,7 +203,7 @@ def _back(request: PageRequest, before: Sequence[uuid.UUID], *wanted: uuid.UUID)
     if place and (page := _page_of(place, listed)) > 1:
         query["page"] = str(page)
     anchor = f"statement-{place}" if place else "statements"
-    return redirect(f"{reverse('knowledge')}{f'?{query.urlencode()}' if query else ''}#{anchor}")
+    return redirect(reverse("knowledge", query=query, fragment=anchor))
 
 
 def _on_one_line(text: str) -> str:

@@ -58,7 +58,7 @@ def new_thread_model(request: PageRequest) -> HttpResponse:
         return render(request, "chat/_model_choice.html", choice)
     query = request.GET.copy()
     query["model"] = name
-    return redirect(f"{reverse('new_thread')}?{query.urlencode()}")
+    return redirect(reverse("new_thread", query=query))
 
 
 def model_of_new_thread(request: PageRequest) -> str | None:

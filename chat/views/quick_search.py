@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -42,7 +41,7 @@ def find(request: PageRequest) -> HttpResponse:
     """Return grouped results for the text typed so far; without htmx, redirect to the search page."""
     query = clean_text(request.GET.get("q", "")).strip()[:_MAX_QUERY_LENGTH]
     if not request.htmx:
-        return redirect(f"{reverse('search')}?{urlencode({'q': query})}")
+        return redirect(reverse("search", query={"q": query}))
     roles = {"administrator"} if request.user.is_administrator else set[str]()
     results = quick_search(query, person_id=request.user.pk, roles=roles)
     context = {"query": query, "groups": _groups(results), "note": results.note}

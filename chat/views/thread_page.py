@@ -73,7 +73,7 @@ def _tools_row(request: PageRequest, thread: Thread | None, roles: frozenset[str
     if thread is not None:
         return thread_tools_row(thread, can_change=bool(roles))
     data = request.POST if request.method == "POST" else request.GET
-    return new_thread_tools_row(parse_server_ids(data.getlist("tools")), request.GET.urlencode())
+    return new_thread_tools_row(parse_server_ids(data.getlist("tools")), request.GET)
 
 
 def _web_switch_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> WebSwitchRow | None:
@@ -144,8 +144,7 @@ def _model_url(request: PageRequest, thread: Thread | None) -> str:
     """Return the URL of the model picker, which keeps what the URL of a new thread says."""
     if thread is not None:
         return reverse("thread_model", args=[thread.id])
-    query = request.GET.urlencode()
-    return f"{reverse('new_thread_model')}?{query}" if query else reverse("new_thread_model")
+    return reverse("new_thread_model", query=request.GET)
 
 
 def _visitors(request: PageRequest, thread: Thread | None) -> Sequence[Visitor]:
