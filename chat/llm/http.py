@@ -24,7 +24,7 @@ from chat.llm.reasons import MAX_BODY_BYTES, read_reason, reason_in
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
-    from httpx2 import AsyncClient, Response, Timeout
+    from httpx2 import AsyncByteStream, AsyncClient, Response, Timeout
 
 log = logging.getLogger(__name__)
 
@@ -175,23 +175,9 @@ def new_http_client() -> AsyncClient:
 
 async def _limit_response(response: Response) -> None:
     """Limit the size of a response. Raises ModelError, also while it is read."""
-    from httpx2 import AsyncByteStream
+    from chat.tools.guarded_http import Bounded
 
     host = response.url.netloc.decode()
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise failures.compressed(host)
-    source = cast("AsyncByteStream", response.stream)
-
-    class Bounded(AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for received in source:
-                size += len(received)
-                if size > _MAX_BODY_BYTES:
-                    raise failures.too_long(host)
-                yield received
-
-        async def aclose(self) -> None:
-            await source.aclose()
-
-    response.stream = Bounded()
+    response.stream = Bounded(cast("AsyncByteStream", response.stream), _MAX_BODY_BYTES, failures.too_long(host))

@@ -61,7 +61,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise ToolServerError(_("%(host)s sends a compressed response, which is not accepted.") % {"host": host})
-        response.stream = _Bounded(cast("httpx2.AsyncByteStream", response.stream), host, self._max_bytes)
+        error = ToolServerError(_("The response of %(host)s is too long.") % {"host": host})
+        response.stream = Bounded(cast("httpx2.AsyncByteStream", response.stream), self._max_bytes, error)
         return response
 
     async def aclose(self) -> None:
@@ -70,23 +71,24 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             await transport.aclose()
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """The body of a response. Raises ToolServerError if it is too long."""
+class Bounded(httpx2.AsyncByteStream):
+    """The body of a response. Raises `error` if it is longer than `max_bytes`."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, host: str, max_bytes: int) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int, error: Exception) -> None:
         self._stream = stream
-        self._host = host
         self._max_bytes = max_bytes
+        self._error = error
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for part in self._stream:
             size += len(part)
             if size > self._max_bytes:
-                raise ToolServerError(_("The response of %(host)s is too long.") % {"host": self._host})
+                raise self._error
             yield part
 
     async def aclose(self) -> None:
+        """Close the response."""
         await self._stream.aclose()
 
 
