@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -32,7 +32,7 @@ from chat.rows.thread_tools import ThreadToolsRow, new_thread_tools_row, thread_
 from chat.rows.turns import ActiveTurn, turn_rows
 from chat.rows.usage import LimitRow, usage_notice
 from chat.rows.voice import voice_row
-from chat.rows.web_search import WebSwitchRow, web_switch_row
+from chat.rows.web_search import web_switch_row
 from chat.usage.limits import has_limits
 from chat.views.recall_filter import parse_filter_of_new_thread
 from chat.views.tools import parse_server_ids
@@ -57,12 +57,16 @@ def composer_context(text: str = "", error: str = "", attachments: Sequence[Atta
     }
 
 
+def _sent(request: PageRequest) -> QueryDict:
+    """Return the form that was sent, or else the parameters of the address."""
+    return request.POST if request.method == "POST" else request.GET
+
+
 def _recall_filter_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> RecallFilterRow:
     if thread is not None:
         return recall_filter_row(thread, request.user.pk, can_change=bool(roles))
     try:
-        data = request.POST if request.method == "POST" else request.GET
-        recall_filter = parse_filter_of_new_thread(data, request.user.pk)
+        recall_filter = parse_filter_of_new_thread(_sent(request), request.user.pk)
     except InvalidInputError as error:
         messages.error(request, str(error))
         return RecallFilterRow()
@@ -72,13 +76,7 @@ def _recall_filter_row(request: PageRequest, thread: Thread | None, roles: froze
 def _tools_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> ThreadToolsRow:
     if thread is not None:
         return thread_tools_row(thread, can_change=bool(roles))
-    data = request.POST if request.method == "POST" else request.GET
-    return new_thread_tools_row(parse_server_ids(data.getlist("tools")), request.GET)
-
-
-def _web_switch_row(request: PageRequest, thread: Thread | None, roles: frozenset[str]) -> WebSwitchRow | None:
-    data = request.POST if request.method == "POST" else request.GET
-    return web_switch_row(thread, can_change=bool(roles), is_chosen=data.get("web_search") == "yes")
+    return new_thread_tools_row(parse_server_ids(_sent(request).getlist("tools")), request.GET)
 
 
 def _window(
@@ -129,8 +127,7 @@ def _thread_row(request: PageRequest, thread: Thread | None, roles: frozenset[st
 
 def _chosen_model(request: PageRequest) -> str:
     """Return the model that was chosen for a new thread, on a page without script or before its message was refused."""
-    data = request.POST if request.method == "POST" else request.GET
-    return clean_text(data.get("model", "")).strip()[:MAX_NAME_LENGTH]
+    return clean_text(_sent(request).get("model", "")).strip()[:MAX_NAME_LENGTH]
 
 
 def _default_model(request: PageRequest) -> str:
@@ -205,7 +202,9 @@ def thread_page(
         "chosen_model": "" if thread else _chosen_model(request),
         "recall_filter": _recall_filter_row(request, thread, roles),
         "tools": _tools_row(request, thread, roles),
-        "web_switch": _web_switch_row(request, thread, roles),
+        "web_switch": web_switch_row(
+            thread, can_change=bool(roles), is_chosen=_sent(request).get("web_search") == "yes"
+        ),
         "commands": commands.for_roles(roles | everywhere),
         "visitors": _visitors(request, thread),
         "news": find_news(thread, turns, request.user.pk) if thread and later is None else None,
