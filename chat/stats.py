@@ -13,7 +13,7 @@ from chat.llm.events import MAX_TOKENS
 from chat.models import Thread, Turn
 from memory.api import SpaceIds
 
-_MAX_ANSWERS = 1000
+_MAX_ANSWERS, _MAX_ROWS = 1000, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ def recall_latency(spaces: SpaceIds | None) -> LatencyPercentiles | None:
     return LatencyPercentiles(len(durations), percentile(0.5), percentile(0.9), percentile(0.99))
 
 
-def token_usage(spaces: SpaceIds | None, *, since: datetime, limit: int = 20) -> list[TokenUsage]:
+def token_usage(spaces: SpaceIds | None, *, since: datetime) -> list[TokenUsage]:
     """Return the token usage by model and person, largest first, of endpoints that report it."""
     rows = _turns(spaces).filter(created_at__gt=since, is_dummy=False).exclude(usage={})
     summed = rows.values_list("model", "author__name").annotate(
         n=Count("pk"), sent=_sum_of("prompt_tokens"), received=_sum_of("completion_tokens")
     )
-    largest = summed.order_by("-sent", "model", "author__name")[:limit]
+    largest = summed.order_by("-sent", "model", "author__name")[:_MAX_ROWS]
     return [TokenUsage(model, person, n, int(sent), int(received)) for model, person, n, sent, received in largest]
 
 

@@ -111,17 +111,14 @@ def resume_imports() -> None:
     delete_failed_files()
 
 
-def delete_failed_files() -> int:
-    """Delete the files of imports that failed more than a day ago; return their number."""
+def delete_failed_files() -> None:
+    """Delete the files of imports that failed more than a day ago."""
     old = ImportJob.objects.filter(state=Job.State.FAILED, finished_at__lt=timezone.now() - _FILE_TTL).exclude(file="")
-    removed = 0
     for row in old:
         with transaction.atomic():
             # The owner can have retried it meanwhile.
             if ImportJob.objects.filter(pk=row.pk, attempt=row.attempt, state=Job.State.FAILED).update(file=""):
                 memory.delete_after_commit(row.file.name)
-                removed += 1
-    return removed
 
 
 def delete_orphaned_imports(*, dry_run: bool = False) -> int:

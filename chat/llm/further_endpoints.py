@@ -52,21 +52,21 @@ def validate_name(name: str) -> str:
 
 
 @transaction.atomic
-def add_endpoint(name: str, fields: EndpointFields) -> Endpoint:
+def add_endpoint(name: str, fields: EndpointFields) -> None:
     """Add an endpoint; a removed one of the same name is used again. Raises InvalidMessageError."""
     name = validate_name(name)
     row = Endpoint.objects.filter(name=name).first() or Endpoint(name=name)
     row.encrypted_key = b""
     row.removed_at = None
-    return _save(row, fields)
+    _save(row, fields)
 
 
 @transaction.atomic
-def change_endpoint(row: Endpoint, fields: EndpointFields) -> Endpoint:
+def change_endpoint(row: Endpoint, fields: EndpointFields) -> None:
     """Change a further endpoint. Raises InvalidMessageError, and KeyNeededError if the key belongs to another address."""
     if fields.api_key is None:
         stored_key(row, base_url=fields.base_url)
-    return _save(row, fields)
+    _save(row, fields)
 
 
 @transaction.atomic
@@ -92,7 +92,7 @@ def remove_endpoint(row: Endpoint) -> None:
     SpaceModel.objects.filter(model__startswith=f"{row.name}/").delete()
 
 
-def _save(row: Endpoint, fields: EndpointFields) -> Endpoint:
+def _save(row: Endpoint, fields: EndpointFields) -> None:
     row.base_url, row.model = fields.base_url.rstrip("/"), fields.model
     if fields.api_key is not None:
         row.encrypted_key = encrypt(fields.api_key)
@@ -103,7 +103,6 @@ def _save(row: Endpoint, fields: EndpointFields) -> Endpoint:
         allowed_in=fields.allowed_in,
         fallback=fields.fallback,
     )
-    return row
 
 
 def _validate_fallback(row: Endpoint, fallback: str | None) -> str | None:

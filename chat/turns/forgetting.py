@@ -142,9 +142,9 @@ def receipts_of(person_id: uuid.UUID) -> QuerySet[Receipt]:
     return Receipt.objects.filter(person_id=person_id).order_by("-created_at", "id")
 
 
-def delete_receipts_of(person_id: uuid.UUID) -> int:
-    """Delete the receipts of this person and return their number."""
-    return Receipt.objects.filter(person_id=person_id).delete()[0]
+def delete_receipts_of(person_id: uuid.UUID) -> None:
+    """Delete the receipts of this person."""
+    Receipt.objects.filter(person_id=person_id).delete()
 
 
 def _versions(turn: Turn) -> QuerySet[Turn]:
