@@ -64,10 +64,6 @@ class Thread(models.Model):
         """Return whether an answer is running in the thread."""
         return self.turns.running().exists()
 
-    def is_busy(self) -> bool:
-        """Return whether an answer is running or queued in the thread."""
-        return self.turns.unfinished().exists()
-
 
 class ReaderMarks(models.Model):
     """The marks of one person in a thread: when they read it and had it open, and whether they pinned, muted or archived it."""

@@ -32,7 +32,7 @@ def lock_thread(thread_id: uuid.UUID) -> Thread:
 
 def ensure_idle(thread: Thread) -> None:
     """Raise ThreadBusyError while an answer is running or queued in the thread."""
-    if thread.is_busy():
+    if thread.turns.unfinished().exists():
         raise ThreadBusyError
 
 
