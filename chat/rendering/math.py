@@ -81,8 +81,8 @@ def math_plugin(md: MarkdownIt) -> None:
     md.inline.ruler.before("escape", "math_inline", math_inline_dollar(False, False, True))
     md.inline.ruler.before("escape", "math_bracket", _parse_bracket)
     md.renderer.rules |= {  # type: ignore[attr-defined]
-        "math_inline": _render_inline,
-        "math_inline_double": _render_display,
+        "math_inline": _render_in_line,
+        "math_inline_double": _render_in_line,
         "math_block": _render_block,
     }
     math_blocks(md)
@@ -137,16 +137,9 @@ def _parse_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _render_inline(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-    return _in_line(mathml(tokens[index].content.strip(), False))
-
-
-def _render_display(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-    return _in_line(mathml(tokens[index].content.strip(), True))
-
-
-def _in_line(html: str) -> str:
-    """Wrap a formula in a box that scrolls if it is wider than its line: browsers do not break formulas."""
+def _render_in_line(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    """Render a formula in a box that scrolls if it is wider than its line: browsers do not break formulas."""
+    html = mathml(tokens[index].content.strip(), tokens[index].type == "math_inline_double")
     return f'<span class="answer__inline-math">{html}</span>'
 
 
