@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chat.imports.formats.branches import all_branches, latest_leaf
+from chat.imports.formats.branches import all_branches, current_leaf
 from chat.imports.formats.conversation import SYSTEM, Conversation, Notes, Picture, Role
 from chat.imports.formats.made_texts import MadeTexts, canvas_text
 from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, rows_in, text_in
@@ -33,8 +33,7 @@ def read(item: Fields) -> Conversation:
     messages = {id: fields_in(node.get("message")) for id, node in nodes.items()}
     parents = {id: name_in(node.get("parent")) for id, node in nodes.items()}
     times = {id: moment_in(messages[id].get("create_time")) for id in nodes}
-    leaf = name_in(item.get("current_node"))
-    leaf = leaf if leaf in nodes else latest_leaf(parents, times)
+    leaf = current_leaf(parents, times, name_in(item.get("current_node")))
     notes, made = Notes(), MadeTexts()
     said: dict[str, tuple[int, int]] = {}  # the index of the last message, and the mark of the made texts
     for id, parent in all_branches(parents, times, leaf):

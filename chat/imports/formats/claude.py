@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chat.imports.formats.branches import all_branches, latest_leaf
+from chat.imports.formats.branches import all_branches, current_leaf
 from chat.imports.formats.conversation import SYSTEM, Conversation, Notes, Role, TextFile
 from chat.imports.formats.made_texts import MadeTexts, claude_text
 from chat.imports.formats.values import Fields, moment_in, name_in, rows_in, text_in
@@ -26,8 +26,7 @@ def read(item: Fields) -> Conversation:
         by_id = {name_in(row.get("uuid")): row for row in rows}
         parents = {id: name_in(row.get("parent_message_uuid")) for id, row in by_id.items()}
         times = {id: moment_in(row.get("created_at")) for id, row in by_id.items()}
-        leaf = name_in(item.get("current_leaf_message_uuid"))
-        leaf = leaf if leaf in by_id else latest_leaf(parents, times)
+        leaf = current_leaf(parents, times, name_in(item.get("current_leaf_message_uuid")))
         said: dict[str, tuple[int, int]] = {}  # the index of the last message, and the mark of the made texts
         for id, parent in all_branches(parents, times, leaf):
             before, mark = said.get(parent, (-1, 0))

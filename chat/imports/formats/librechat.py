@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chat.imports.formats.branches import all_branches, latest_leaf
+from chat.imports.formats.branches import all_branches, current_leaf
 from chat.imports.formats.conversation import FILE, LABELS, SYSTEM, Conversation, Notes, Role, TextFile
 from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, rows_in, text_in
 
@@ -21,7 +21,7 @@ def read(item: Fields) -> Conversation:
     by_id = {name_in(row.get("messageId")): row for row in rows}
     times = {id: moment_in(row.get("createdAt")) for id, row in by_id.items()}
     parents = {id: name_in(row.get("parentMessageId")) for id, row in by_id.items()}
-    leaf = latest_leaf(parents, times)
+    leaf = current_leaf(parents, times)
     notes = Notes()
     said: dict[str, int] = {}
     for id, parent in all_branches(parents, times, leaf):

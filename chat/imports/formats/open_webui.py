@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chat.imports.formats.branches import all_branches, latest_leaf
+from chat.imports.formats.branches import all_branches, current_leaf
 from chat.imports.formats.conversation import FILE, LABELS, SYSTEM, Conversation, Notes, Role, TextFile
 from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, rows_in, text_in
 
@@ -32,8 +32,7 @@ def read(item: Fields) -> Conversation:
     if nodes:
         parents = {id: name_in(node.get("parentId")) for id, node in nodes.items()}
         times = {id: moment_in(node.get("timestamp")) for id, node in nodes.items()}
-        leaf = name_in(history.get("currentId"))
-        leaf = leaf if leaf in nodes else latest_leaf(parents, times)
+        leaf = current_leaf(parents, times, name_in(history.get("currentId")))
         said: dict[str, int] = {}
         for id, parent in all_branches(parents, times, leaf):
             said[id] = _note(notes, nodes[id], said.get(parent, -1))
