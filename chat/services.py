@@ -40,7 +40,6 @@ from chat.turns.branches import BranchSwitch, edit_message, regenerate, switch_b
 from chat.turns.client_conversation import ForkPoint, ThreadOptions, submit_conversation
 from chat.turns.client_matching import ClientConversation, PastExchange
 from chat.turns.forgetting import (
-    ForgettingScope,
     delete_receipts_of,
     find_scope,
     forget_everywhere,
