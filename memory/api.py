@@ -273,6 +273,7 @@ from memory.utils.batching import batched, iterate_by_pk
 from memory.utils.formatting import (
     SOURCES,
     day_of_this_year,
+    day_text,
     format_date,
     format_datetime,
     format_list,

@@ -13,8 +13,8 @@ from django.test import Client
 
 from chat import access as chat_access
 from chat.llm import endpoint as model_endpoint
-from chat.rendering.citations import day_text
 from chat.rows.explanations import statement_text
+from memory.api import day_text
 from memory.exchanges.lifecycle import deactivate
 from memory.knowledge import decisions
 from memory.knowledge.listing import StatementFilter

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -24,7 +24,7 @@ from chat.llm.reasons import MAX_BODY_BYTES, read_reason, reason_in
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
-    from httpx2 import AsyncByteStream, AsyncClient, Response, Timeout
+    from httpx2 import AsyncClient, Response, Timeout
 
 log = logging.getLogger(__name__)
 
@@ -175,9 +175,9 @@ def new_http_client() -> AsyncClient:
 
 async def _limit_response(response: Response) -> None:
     """Limit the size of a response. Raises ModelError, also while it is read."""
-    from chat.tools.guarded_http import Bounded
+    from chat.bounded_response import limit_body
 
     host = response.url.netloc.decode()
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise failures.compressed(host)
-    response.stream = Bounded(cast("AsyncByteStream", response.stream), _MAX_BODY_BYTES, failures.too_long(host))
+    limit_body(response, _MAX_BODY_BYTES, failures.too_long(host))

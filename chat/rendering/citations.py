@@ -10,7 +10,6 @@ from datetime import datetime
 from html import escape
 from itertools import zip_longest
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
@@ -18,7 +17,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from memory.api import day_of_this_year, format_date
+from memory.api import day_text
 
 # [3] and [1, 4], also in a row, unless they are Markdown links or references.
 _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?!\(|\[(?!\d{1,2}[\],]))")
@@ -77,11 +76,6 @@ class Citations:
 def item_dom_id(turn_id: uuid.UUID, item_id: uuid.UUID | str) -> str:
     """Return the id of a source on the page of its turn."""
     return f"turn-{turn_id}-r{item_id}"
-
-
-def day_text(at: datetime) -> str:
-    """Return a date, with its year if that is not the current one."""
-    return day_of_this_year(at) if at.year == timezone.now().year else format_date(at)
 
 
 def _label(number: int, source: Source) -> str:

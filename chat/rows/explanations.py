@@ -10,9 +10,8 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from chat.rendering.citations import day_text
 from chat.rows.thread_titles import title_of
-from memory.api import SIMILAR, Exchange, ExchangeView, RecalledPassage, Statement, StatementFacts
+from memory.api import SIMILAR, Exchange, ExchangeView, RecalledPassage, Statement, StatementFacts, day_text
 
 _KINDS = {
     "decision": gettext_noop("Decision"),

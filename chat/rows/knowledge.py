@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import Turn
-from chat.rendering.citations import day_text
 from chat.rows.explanations import unconfirmed_text
 from chat.rows.thread_titles import thread_titles
 from chat.turns.uses import answers_recalling, count_answers_recalling
@@ -23,6 +22,7 @@ from memory.api import (
     ExchangeView,
     Statement,
     Support,
+    day_text,
     excerpt,
     exchange_url,
     format_number,

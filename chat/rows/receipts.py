@@ -13,10 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.models import Receipt
-from chat.rendering.citations import day_text
 from chat.turns.forgetting import ForgettingScope, ThreadExports, receipts_of
 from memory import api as memory
-from memory.api import format_number
+from memory.api import day_text, format_number
 
 
 @dataclass(frozen=True, slots=True)

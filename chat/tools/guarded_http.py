@@ -10,14 +10,14 @@ import asyncio
 import ipaddress
 import socket
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection
+from collections.abc import Collection
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import cast
 
 import httpx2
 from django.utils.translation import gettext as _
 
+from chat.bounded_response import limit_body
 from chat.errors import ToolServerError
 
 _MAX_RESPONSE_BYTES = 8_000_000
@@ -61,35 +61,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise ToolServerError(_("%(host)s sends a compressed response, which is not accepted.") % {"host": host})
-        error = ToolServerError(_("The response of %(host)s is too long.") % {"host": host})
-        response.stream = Bounded(cast("httpx2.AsyncByteStream", response.stream), self._max_bytes, error)
+        limit_body(
+            response, self._max_bytes, ToolServerError(_("The response of %(host)s is too long.") % {"host": host})
+        )
         return response
 
     async def aclose(self) -> None:
         """Close all connections."""
         for transport in self._transports.values():
             await transport.aclose()
-
-
-class Bounded(httpx2.AsyncByteStream):
-    """The body of a response. Raises `error` if it is longer than `max_bytes`."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int, error: Exception) -> None:
-        self._stream = stream
-        self._max_bytes = max_bytes
-        self._error = error
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for part in self._stream:
-            size += len(part)
-            if size > self._max_bytes:
-                raise self._error
-            yield part
-
-    async def aclose(self) -> None:
-        """Close the response."""
-        await self._stream.aclose()
 
 
 def new_client(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
-from django.utils import formats
+from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -45,6 +45,11 @@ def format_similarity(similarity: float) -> str:
 def format_date(at: date) -> str:
     """Return a date such as 22 Nov 2026."""
     return formats.date_format(at, "DATE_FORMAT")
+
+
+def day_text(at: datetime) -> str:
+    """Return a date, with its year if that is not the current one."""
+    return day_of_this_year(at) if at.year == timezone.now().year else format_date(at)
 
 
 def day_of_this_year(at: datetime) -> str:
