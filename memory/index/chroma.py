@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
     from chromadb.api.models.Collection import Collection
-    from chromadb.api.types import GetResult
 
 P = ParamSpec("P")
 R = TypeVar("R")
 # For annotations, also of other modules.
 Handle: TypeAlias = "Collection"
-Rows: TypeAlias = "GetResult"
 
 # Seconds. REQUEST_TIMEOUT is long enough for a batch of 1,000 large vectors and detects a server that hangs.
 REQUEST_TIMEOUT = 20.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -13,7 +14,7 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from memory.index import chroma
-from memory.index.chroma import CollectionMissingError, Handle, Rows, map_chroma_errors
+from memory.index.chroma import CollectionMissingError, Handle, map_chroma_errors
 from memory.index.vectors import ScoredId
 from memory.utils.batching import batched
 
@@ -73,9 +74,8 @@ def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str
 def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
     """Return the existing vectors of `ids`, by id."""
     vectors_by_id: dict[str, NDArray[np.float32]] = {}
-    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
-        found = _call(collection, partial(_vectors, batch), missing=None)
-        if found is not None and found["ids"]:
+    for found in _call_in_batches(collection, ids, lambda batch, handle: handle.get(ids=batch, include=["embeddings"])):
+        if found["ids"]:
             vectors_by_id |= zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True)
     return vectors_by_id
 
@@ -83,27 +83,25 @@ def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32
 @map_chroma_errors
 def delete(collection: str, ids: Iterable[str]) -> None:
     """Delete the vectors with these ids; ignore missing ones."""
-    # Chroma refuses a request with a duplicate id.
-    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
-        _call(collection, partial(_delete, batch), missing=None)
+    _call_in_batches(collection, ids, lambda batch, handle: handle.delete(ids=batch))
 
 
 @map_chroma_errors
 def existing_ids(collection: str, ids: Iterable[str]) -> set[str]:
     """Return those of `ids` that the collection contains."""
-    existing: set[str] = set()
-    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
-        existing |= _call(collection, partial(_existing, batch), missing=set())
-    return existing
+    pages = _call_in_batches(collection, ids, lambda batch, handle: handle.get(ids=batch, include=[]))
+    return {id for page in pages for id in page["ids"]}
 
 
 @map_chroma_errors
 def stored_spaces(collection: str, ids: Iterable[str]) -> dict[str, str]:
     """Return the space that is stored with each of `ids` that the collection contains, "" without one."""
-    spaces: dict[str, str] = {}
-    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
-        spaces |= _call(collection, partial(_stored_spaces, batch), missing=dict[str, str]())
-    return spaces
+    pages = _call_in_batches(collection, ids, lambda batch, handle: handle.get(ids=batch, include=["metadatas"]))
+    return {
+        id: str((fields or {}).get("space", ""))
+        for page in pages
+        for id, fields in zip(page["ids"], page["metadatas"] or [], strict=True)
+    }
 
 
 @map_chroma_errors
@@ -190,25 +188,15 @@ def _call(name: str, operation: Callable[[Handle], R], *, missing: R) -> R:
         return missing
 
 
+def _call_in_batches(name: str, ids: Iterable[str], operation: Callable[[list[str], Handle], R]) -> list[R]:
+    """Return the results of `operation` on batches of the distinct ids; none if the collection does not exist."""
+    results: list[R] = []
+    # Chroma refuses a request with a duplicate id.
+    for batch in batched(dict.fromkeys(ids), _MAX_IDS):
+        with suppress(CollectionMissingError):
+            results.append(chroma.run(name, partial(operation, batch)))
+    return results
+
+
 def _seconds_since_touched(metadata: dict[str, Any]) -> float:
     return time.time() - float(metadata.get(_TOUCHED, 0.0))
-
-
-def _vectors(ids: list[str], collection: Handle) -> Rows:
-    return collection.get(ids=ids, include=["embeddings"])
-
-
-def _delete(ids: list[str], collection: Handle) -> None:
-    collection.delete(ids=ids)
-
-
-def _existing(ids: list[str], collection: Handle) -> set[str]:
-    return set(collection.get(ids=ids, include=[])["ids"])
-
-
-def _stored_spaces(ids: list[str], collection: Handle) -> dict[str, str]:
-    rows = collection.get(ids=ids, include=["metadatas"])
-    return {
-        id: str((fields or {}).get("space", ""))
-        for id, fields in zip(rows["ids"], rows["metadatas"] or [], strict=True)
-    }
