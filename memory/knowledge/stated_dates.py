@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from memory.retrieval.date_words import COUNTS, DAYS, WIDE_DAYS, WIDE_NUMBERS, alternatives, key_of
+from memory.retrieval.date_words import (
+    COUNTS,
+    DAYS,
+    WIDE_DAYS,
+    WIDE_NUMBERS,
+    alternatives,
+    days_in,
+    key_of,
+    read_count,
+)
 from memory.retrieval.dates import DateRange, relative_period, split_dates
 
 _SENTENCE = re.compile(r"[^.!?\n。！？]+")
@@ -85,25 +94,19 @@ def _relative_periods(sentence: str, said_at: datetime) -> Iterator[DateRange]:
     if _TOMORROW.search(sentence):
         yield DateRange(today, today + timedelta(days=2))
     for match in _NEXT.finditer(sentence):
-        days = _days(match["unit"] or match["unit2"] or match["wide"] or match["wide2"])
+        # "明年" is the only unit that stands in one word with "next".
+        days = 365 if match["wide2"] else days_in(match["unit"] or match["unit2"] or match["wide"])
         yield DateRange(today, today + timedelta(days=2 * days))
     for match in _IN.finditer(sentence):
-        count = key_of(match["count"] or match["wide_count"] or "1")
-        number = COUNTS.get(count) or WIDE_NUMBERS.get(count) or int(count)
-        days = _days(match["unit"] or match["wide"])
-        middle, slack = today + timedelta(days=number * days), timedelta(days=days / 2)
+        count = read_count(match["count"] or match["wide_count"] or "1")
+        days = days_in(match["unit"] or match["wide"])
+        middle, slack = today + timedelta(days=count * days), timedelta(days=days / 2)
         yield DateRange(middle - slack, middle + slack)
     for match in _WEEKDAY.finditer(sentence):
         # The last one or the next one, also "Friday next week".
         to_next = timedelta(days=(_WEEKDAYS[key_of(match.group())] - today.weekday()) % 7)
         for start in (today + to_next + timedelta(days=days) for days in (-7, 0, 7)):
             yield DateRange(start, start)
-
-
-def _days(unit: str) -> int:
-    if unit.endswith("年"):
-        return 365
-    return DAYS.get(key_of(unit)) or WIDE_DAYS[unit]
 
 
 def _next_year(date: DateRange) -> DateRange | None:

@@ -137,3 +137,15 @@ WIDE_WEEKDAYS = {
     sign: day for day, signs in enumerate(("一月", "二火", "三水", "四木", "五金", "六土", "天日")) for sign in signs
 }
 WIDE_WEEKDAY = re.compile(r"(?:星期|周|週|礼拜)(?P<day>[一二三四五六天日])|(?P<day_ja>[月火水木金土日])曜日")
+
+
+def read_count(text: str) -> int:
+    """Return the number that is written in digits or as one of the words above."""
+    word = key_of(text)
+    return COUNTS.get(word) or WIDE_NUMBERS.get(word) or int(word)
+
+
+def days_in(unit: str) -> int:
+    """Return the number of days in a day, week, month or year."""
+    word = key_of(unit)
+    return DAYS.get(word) or WIDE_DAYS[word]

@@ -20,14 +20,15 @@ from memory.retrieval.date_words import (
     TODAY,
     WIDE_AGO,
     WIDE_DATE,
-    WIDE_DAYS,
     WIDE_LAST,
     WIDE_NUMBERS,
     WIDE_TODAY,
     WIDE_YESTERDAY,
     YESTERDAY,
     alternatives,
+    days_in,
     key_of,
+    read_count,
 )
 
 # More than this many units ago, nothing was stored, and dates end at the year 1.
@@ -49,7 +50,7 @@ _AGO = re.compile(
     rf"(?P<unit>{alternatives(DAYS)})(?P<after>\s+(?:{AGO_AFTER}))?\b",
     re.IGNORECASE,
 )
-_LAST = re.compile(
+LAST = re.compile(
     rf"\b(?:{LAST_BEFORE})\s+(?P<unit>{alternatives(DAYS)})\b|\b(?P<unit2>{alternatives(DAYS)})\s+(?:{LAST_AFTER})\b",
     re.IGNORECASE,
 )
@@ -154,16 +155,12 @@ def relative_period(text: str, now: datetime) -> DateRange | None:
     if _YESTERDAY.search(text) or WIDE_YESTERDAY.search(text):
         return DateRange(now - timedelta(days=2), now)
     for match in _AGO.finditer(text):
-        count = key_of(match["count"] or "")
-        if match["after"] or (match["before"] and count):
-            return _ago(COUNTS.get(count) or int(count or 1), DAYS[key_of(match["unit"])], now)
-    if wide := WIDE_AGO.search(text):
-        count = wide["count"]
-        return _ago(WIDE_NUMBERS.get(count) or int(count), WIDE_DAYS[wide["unit"]], now)
-    if last := _LAST.search(text):
-        return _last(DAYS[key_of(last["unit"] or last["unit2"])], now)
-    if last := WIDE_LAST.search(text):
-        return _last(WIDE_DAYS[last["unit"] or last["unit2"]], now)
+        if match["after"] or (match["before"] and match["count"]):
+            return _ago(read_count(match["count"] or "1"), days_in(match["unit"]), now)
+    if ago := WIDE_AGO.search(text):
+        return _ago(read_count(ago["count"]), days_in(ago["unit"]), now)
+    if last := LAST.search(text) or WIDE_LAST.search(text):
+        return _last(days_in(last["unit"] or last["unit2"]), now)
     return None
 
 

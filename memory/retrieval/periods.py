@@ -12,16 +12,12 @@ from memory.retrieval.date_words import (
     COUNTS,
     DAYS,
     IN_THE_LAST,
-    LAST_AFTER,
-    LAST_BEFORE,
     SINCE,
     THIS,
     TODAY,
     WEEKDAYS,
-    WIDE_DAYS,
     WIDE_IN_THE_LAST,
     WIDE_LAST,
-    WIDE_NUMBERS,
     WIDE_SINCE,
     WIDE_THIS,
     WIDE_TODAY,
@@ -30,9 +26,11 @@ from memory.retrieval.date_words import (
     WIDE_YESTERDAY,
     YESTERDAY,
     alternatives,
+    days_in,
     key_of,
+    read_count,
 )
-from memory.retrieval.dates import DateRange, day_called, first_named_date
+from memory.retrieval.dates import LAST, DateRange, day_called, first_named_date
 
 _DAY_WORD = re.compile(rf"\b(?:{TODAY}|{YESTERDAY})\b|{WIDE_TODAY.pattern}|{WIDE_YESTERDAY.pattern}", re.IGNORECASE)
 _UNIT = alternatives(DAYS)
@@ -42,13 +40,9 @@ _COUNTED = re.compile(
     rf"|\b(?P<count2>{_COUNT})\s+(?:{IN_THE_LAST})\s+(?P<unit2>{_UNIT})\b",
     re.IGNORECASE,
 )
-_LAST = re.compile(
-    rf"\b(?:{LAST_BEFORE})\s+(?P<unit>{_UNIT})\b|\b(?P<unit2>{_UNIT})\s+(?:{LAST_AFTER})\b", re.IGNORECASE
-)
 _THIS = re.compile(rf"\b(?:{THIS})\s+(?P<unit>{_UNIT})\b", re.IGNORECASE)
 _WEEKDAY = re.compile(rf"\b(?P<day>{alternatives(WEEKDAYS)})\b", re.IGNORECASE)
 _SINCE = re.compile(rf"\b(?:{SINCE})\b", re.IGNORECASE)
-_MAX_COUNT = 99
 
 
 def named_period(text: str, now: datetime) -> DateRange | None:
@@ -70,18 +64,13 @@ def _days(text: str, now: datetime) -> tuple[datetime, datetime] | None:
         day = day_called(word.group(), midnight.date())
         start = midnight if day == midnight.date() else midnight - timedelta(days=1)
         return start, start + timedelta(days=1)
-    if found := _COUNTED.search(text):
-        count = key_of(found["count"] or found["count2"])
-        return _back(COUNTS.get(count) or int(count), DAYS[key_of(found["unit"] or found["unit2"])], midnight), now
-    if found := WIDE_IN_THE_LAST.search(text):
-        return _back(WIDE_NUMBERS.get(found["count"]) or int(found["count"]), WIDE_DAYS[found["unit"]], midnight), now
-    if found := _THIS.search(text):
-        return _unit_start(DAYS[key_of(found["unit"])], midnight), now
-    if found := WIDE_THIS.search(text):
-        return _unit_start(WIDE_DAYS[found["unit"]], midnight), now
-    if found := _LAST.search(text) or WIDE_LAST.search(text):
-        unit = key_of(found["unit"] or found["unit2"])
-        days = DAYS.get(unit) or WIDE_DAYS[unit]
+    if found := _COUNTED.search(text) or WIDE_IN_THE_LAST.search(text):
+        count, unit = found["count"] or found["count2"], found["unit"] or found["unit2"]
+        return midnight - timedelta(days=read_count(count) * days_in(unit)), now
+    if found := _THIS.search(text) or WIDE_THIS.search(text):
+        return _unit_start(days_in(found["unit"]), midnight), now
+    if found := LAST.search(text) or WIDE_LAST.search(text):
+        days = days_in(found["unit"] or found["unit2"])
         end = _unit_start(days, midnight)
         return _unit_start(days, end - timedelta(days=1)), end
     if (weekday := _weekday(text)) is not None:
@@ -89,10 +78,6 @@ def _days(text: str, now: datetime) -> tuple[datetime, datetime] | None:
         return start, start + timedelta(days=1)
     named = first_named_date(text, now)
     return (named.start, named.end) if named else None
-
-
-def _back(count: int, days: int, midnight: datetime) -> datetime:
-    return midnight - timedelta(days=days * min(count, _MAX_COUNT))
 
 
 def _unit_start(days: int, midnight: datetime) -> datetime:
