@@ -23,7 +23,7 @@ from memory.index.generations import writable_generations
 from memory.index.parts import embedding_hash
 from memory.knowledge.sources import follow_sources, sources_changed, statements_supported_by
 from memory.lexical.indexing import index_terms
-from memory.models import EmbeddingJob, Event, Exchange, IndexGeneration, Space
+from memory.models import EmbeddingJob, Event, Exchange, Space
 from memory.text import clean_text
 
 Scalar = str | int | float | bool
@@ -104,8 +104,7 @@ def _store(items: Sequence[NewExchange], built: Sequence[Exchange], event: Event
     Exchange.objects.bulk_create(added)
     index_terms(added)
     add_metadata_values(added)
-    now = timezone.now()
-    generations = _generations()
+    now, generations = timezone.now(), writable_generations()
     EmbeddingJob.objects.bulk_create(
         [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in added for g in generations]
     )
@@ -150,13 +149,6 @@ def set_metadata(exchange: Exchange, metadata: Metadata) -> Exchange:
     return update_exchange(
         locked, user_message=locked.user_message, assistant_message=locked.assistant_message, metadata=metadata
     )
-
-
-def _generations() -> list[IndexGeneration]:
-    """Return the generations to which new exchanges are added, with one query if an active one exists."""
-    current = list(IndexGeneration.objects.exclude(state=IndexGeneration.State.RETIRED))
-    is_active = any(generation.state == IndexGeneration.State.ACTIVE for generation in current)
-    return current if is_active else writable_generations()
 
 
 def _build_exchange(item: NewExchange) -> Exchange:

@@ -68,8 +68,9 @@ def active_generation_or_none() -> IndexGeneration | None:
 
 def writable_generations() -> list[IndexGeneration]:
     """Return the generations to which new exchanges are added: the active one and any that is being built."""
-    building = IndexGeneration.objects.filter(state=IndexGeneration.State.BUILDING)
-    return [active_generation(), *building]
+    current = list(IndexGeneration.objects.exclude(state=IndexGeneration.State.RETIRED))
+    is_active = any(generation.state == IndexGeneration.State.ACTIVE for generation in current)
+    return current if is_active else [active_generation(), *current]
 
 
 def embeddable_generations() -> list[IndexGeneration]:
