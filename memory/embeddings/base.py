@@ -47,7 +47,7 @@ class Embedder(Protocol):
 
 
 def normalise(vectors: Vectors) -> Vectors:
-    """Return the rows scaled to length 1, so that a dot product is the cosine; zero rows stay zero."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    """Return the vector, or each row, scaled to length 1, so that a dot product is the cosine; zero stays zero."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     result: Vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
     return result

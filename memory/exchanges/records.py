@@ -214,8 +214,7 @@ def _validate_vector(numbers: Vector) -> NDArray[np.float32]:
         )
     if not np.isfinite(vector).all() or not vector.any():
         raise InvalidInputError("A vector has finite numbers that are not all zero.")
-    scaled: NDArray[np.float32] = normalise(vector[None])[0]
-    return scaled
+    return normalise(vector)
 
 
 def _create(records: Sequence[_ValidatedRecord], space: Space, owner_id: uuid.UUID) -> dict[str, uuid.UUID]:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from django.db.models import Exists, Max, OuterRef, QuerySet
 
-from memory.embeddings.base import Vectors
+from memory.embeddings.base import Vectors, normalise
 from memory.index import generations, store
 from memory.index.vectors import vector_ids
 from memory.models import EmbeddingJob, Exchange, IndexGeneration, Job
@@ -129,5 +129,5 @@ def message_vectors(exchange_ids: Sequence[uuid.UUID], generation: IndexGenerati
     found: dict[uuid.UUID, Vectors] = {}
     for collection, ids in wanted.items():
         for vector_id, vector in store.vectors(collection, list(ids)).items():
-            found[ids[vector_id]] = np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), dtype=np.float32)
+            found[ids[vector_id]] = normalise(vector)
     return found

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.embeddings import cache
-from memory.embeddings.base import Embedder, Vectors
+from memory.embeddings.base import Embedder, Vectors, normalise
 from memory.errors import EmbeddingError
 
 log = logging.getLogger(__name__)
@@ -68,9 +68,7 @@ def _embed_messages(messages: Sequence[str], embed: Callable[[str], NDArray[np.f
     except EmbeddingError as error:
         log.warning("a query could not be embedded, the search is lexical only: %s", error)
         return None
-    combined = np.sum(vectors, axis=0)
-    length = max(float(np.linalg.norm(combined)), 1e-12)
-    return QueryVectors(np.asarray(combined / length, dtype=np.float32), vectors[-1])
+    return QueryVectors(normalise(np.sum(vectors, axis=0)), vectors[-1])
 
 
 def _shorten(message: str) -> str:

@@ -8,9 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from memory.embeddings.base import Vectors
+from memory.embeddings.base import Vectors, normalise
 from memory.errors import VectorStoreUnavailableError
 from memory.index import store
 from memory.index.vectors import parse_exchange_id, vector_ids
@@ -47,13 +45,8 @@ def load_text_vectors(candidates: Sequence[Candidate], pool: CandidatePool) -> d
     try:
         for found in in_parallel(store.vectors, ids_by_collection.keys(), ids_by_collection.values()):
             for vector_id in sorted(found, reverse=True):  # "whole" before "part1"
-                vectors[parse_exchange_id(vector_id)].append(_normalised(found[vector_id]))
+                vectors[parse_exchange_id(vector_id)].append(normalise(found[vector_id]))
     except VectorStoreUnavailableError as error:
         log.warning("the results could not be compared with each other: %s", error)
         return {}
     return {id: TextVectors(rows[0], rows[-1]) for id, rows in vectors.items()}
-
-
-def _normalised(vector: Vectors) -> Vectors:
-    length = max(float(np.linalg.norm(vector)), 1e-12)
-    return np.asarray(vector / length, dtype=np.float32)
