@@ -84,9 +84,10 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit], *, is_first: bool = F
 
 def extend_recall_log(turn_id: uuid.UUID, results: Sequence[Hit], *, first_number: int) -> list[RecalledPassage]:
     """Add `results`, best first, to the log of this turn as passages numbered from `first_number`; return these."""
-    groups = list(enumerate(group_adjacent(results), start=first_number))
-    RecallLogEntry.objects.bulk_create(
-        [
+    rows: list[RecallLogEntry] = []
+    passages: list[RecalledPassage] = []
+    for number, group in enumerate(group_adjacent(results), start=first_number):
+        entries = [
             RecallLogEntry(
                 turn_id=turn_id,
                 exchange_id=result.exchange.id,
@@ -97,11 +98,12 @@ def extend_recall_log(turn_id: uuid.UUID, results: Sequence[Hit], *, first_numbe
                 reason=result.explanation[:_MAX_REASON],
                 later_id=result.later,
             )
-            for number, group in groups
             for result in group
         ]
-    )
-    return [_passage([_of_hit(number, result) for result in group]) for number, group in groups]
+        rows += entries
+        passages.append(_passage([_part(row, result.exchange) for row, result in zip(entries, group, strict=True)]))
+    RecallLogEntry.objects.bulk_create(rows)
+    return passages
 
 
 def delete_recall_log(turn_ids: Iterable[uuid.UUID]) -> None:
@@ -127,19 +129,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
         is_hidden = row.exchange.is_inactive and not row.exchange.is_citable
         readable = row.exchange.space_id in spaces and not forgotten and not is_hidden
         view = ExchangeView.from_row(row.exchange, locations.get(row.exchange_id)) if readable else None
-        found[row.turn_id][row.rank].append(
-            RecalledPassage(
-                number=row.rank,
-                exchange_ids=(row.exchange_id,),
-                similarity=row.similarity,
-                score=row.score,
-                strategy=row.strategy,
-                explanation=row.reason,
-                exchanges=(view,) if view else (),
-                is_forgotten=forgotten,
-                later_id=row.later_id,
-            )
-        )
+        found[row.turn_id][row.rank].append(_part(row, view, is_forgotten=forgotten))
     return {turn_id: [_passage(parts) for parts in passages.values()] for turn_id, passages in found.items()}
 
 
@@ -163,17 +153,18 @@ def logged_hits(turn_id: uuid.UUID, *, spaces: SpaceIds) -> dict[int, list[Hit]]
     }
 
 
-def _of_hit(number: int, result: Hit) -> RecalledPassage:
+def _part(row: RecallLogEntry, view: ExchangeView | None, *, is_forgotten: bool = False) -> RecalledPassage:
+    """Return the part of a passage that one exchange is; without its view, it has no text."""
     return RecalledPassage(
-        number=number,
-        exchange_ids=(result.exchange.id,),
-        similarity=result.similarity,
-        score=result.score,
-        strategy=result.strategy,
-        explanation=result.explanation[:_MAX_REASON],
-        exchanges=(result.exchange,),
-        is_forgotten=False,
-        later_id=result.later,
+        number=row.rank,
+        exchange_ids=(row.exchange_id,),
+        similarity=row.similarity,
+        score=row.score,
+        strategy=row.strategy,
+        explanation=row.reason,
+        exchanges=(view,) if view else (),
+        is_forgotten=is_forgotten,
+        later_id=row.later_id,
     )
 
 
