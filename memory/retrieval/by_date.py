@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from memory.filters import Filter, to_sql
 from memory.models import Exchange
 from memory.retrieval.exchange_views import load_views
-from memory.retrieval.types import Hit
+from memory.retrieval.types import Hit, listed_hit
 from memory.spaces.access import SpaceIds, in_spaces
 from memory.spaces.newest import newest_in_spaces
 
@@ -32,18 +32,7 @@ def ids_by_date(spaces: SpaceIds, filters: Filter | None, newest: int | None = N
     return rows.order_by("-timestamp", "id").values_list("pk", flat=True)
 
 
-def listed_hits(ids: Sequence[uuid.UUID]) -> list[Hit]:
-    """Return these findable exchanges in this order as hits, which nothing but their dates explains."""
+def listed_hits(ids: Sequence[uuid.UUID], explanation: str = "") -> list[Hit]:
+    """Return these findable exchanges in this order as hits, which only their dates or this sentence explains."""
     views = load_views(ids)
-    return [
-        Hit(
-            exchange=views[id],
-            similarity=None,
-            score=0.0,
-            strategy=BY_DATE,
-            explanation="",
-            is_below_gate=False,
-        )
-        for id in ids
-        if id in views
-    ]
+    return [listed_hit(views[id], BY_DATE, explanation) for id in ids if id in views]

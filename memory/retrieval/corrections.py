@@ -11,7 +11,7 @@ from memory.retrieval import probes
 from memory.retrieval.exchange_views import load_views
 from memory.retrieval.sentence_vectors import MessageSentences
 from memory.retrieval.subjects import Decisions
-from memory.retrieval.types import Hit
+from memory.retrieval.types import Hit, listed_hit
 from memory.spaces.access import SpaceIds
 
 # Probability from which a message is taken for a correction; docs/decisions/0010-probes.md has the figures.
@@ -41,15 +41,6 @@ def add_superseding(
     for hit in hits:
         view = views.pop(superseding.get(hit.exchange.id, hit.exchange.id), None)
         if view is not None and view.space_id in spaces:
-            extended.append(
-                Hit(
-                    exchange=view,
-                    similarity=None,
-                    score=0.0,
-                    strategy=SUPERSESSION,
-                    explanation=_("A reader decided that it supersedes another source"),
-                    is_below_gate=False,
-                )
-            )
+            extended.append(listed_hit(view, SUPERSESSION, _("A reader decided that it supersedes another source")))
         extended.append(hit)
     return extended

@@ -12,7 +12,7 @@ from memory.errors import NotFoundError
 from memory.exchanges.feedback import feedback_of
 from memory.filters import Filter, to_sql
 from memory.models import Chunk, Exchange
-from memory.retrieval.types import ExchangeView, Hit
+from memory.retrieval.types import ExchangeView, Hit, listed_hit
 from memory.spaces.access import SpaceIds, in_spaces
 
 STRATEGY = "surroundings"
@@ -51,7 +51,7 @@ def surroundings(
     locations = locations_of(row.id for row in rows)
     views = [ExchangeView.from_row(row, locations.get(row.id)) for row in rows]
     views.sort(key=lambda view: (view.location.index if view.location else 0, view.timestamp, view.id))
-    return [Hit(view, None, 0.0, STRATEGY, "", is_below_gate=False) for view in views]
+    return [listed_hit(view, STRATEGY) for view in views]
 
 
 def _neighbours(rows: QuerySet[Exchange], exchange: Exchange, before: int, after: int) -> list[Exchange]:

@@ -104,6 +104,11 @@ class Hit:
     is_superseded: bool = False
 
 
+def listed_hit(exchange: ExchangeView, strategy: str, explanation: str = "") -> Hit:
+    """Return an exchange that was found otherwise than by its text as a hit, which has no similarity and no score."""
+    return Hit(exchange, None, 0.0, strategy, explanation, is_below_gate=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """The input of a strategy.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
@@ -56,10 +55,7 @@ def hits_in(
     What was said in the thread `except_thread` is left out.
     """
     beginnings = _beginnings_in(period, spaces, filters, except_thread).exclude(pk__in=exclude)
-    return [
-        replace(hit, explanation=_("From the time that you asked about"))
-        for hit in listed_hits(list(beginnings[:_MAX_LISTED]))
-    ]
+    return listed_hits(list(beginnings[:_MAX_LISTED]), _("From the time that you asked about"))
 
 
 def has_happened(period: DateRange, *, spaces: SpaceIds, except_thread: uuid.UUID | None = None) -> bool:
