@@ -13,7 +13,6 @@ from django.utils import timezone
 from memory import signals
 from memory.models import Document, Exchange, Operation, RetentionRule
 
-Source = Exchange.Source
 _DAILY = timedelta(days=1)
 
 

@@ -95,7 +95,7 @@ def _parse_comparison(key: str, is_own: bool, operator: object, operand: object,
             raise InvalidInputError(sentence % {"most": MAX_MEMBERS, "name": key, "count": len(operand)})
         return _equals(key, is_own, operand, negated)
     value = _parse_value(key, is_own, operand)
-    if supported in _RANGES and not is_own and not _is_number(value):
+    if supported in _RANGES and not is_own and not isinstance(value, float):
         sentence = _("%(operator)s compares numbers; %(name)s was given %(value).80r.")
         raise InvalidInputError(sentence % {"operator": supported, "name": key, "value": operand})
     return Condition(key, is_own, supported, (value,), negated)
@@ -131,10 +131,6 @@ def _parse_value(key: str, is_own: bool, value: object) -> Value:
 
 def _allowed_operators(key: str, is_own: bool) -> tuple[Operator, ...]:
     return tuple(name for name in _OPERATORS if not is_own or name in EXCHANGE_FIELDS[key].operators)
-
-
-def _is_number(value: Value) -> bool:
-    return isinstance(value, float)
 
 
 def _all(parts: Sequence[Filter], negated: bool) -> Filter:

@@ -81,11 +81,11 @@ def are_unchanged(space: Space, read: Sequence[NewSupport]) -> bool:
     return _are_unchanged(read, _lock_sources(space, {source.exchange_id for source in read}))
 
 
-def topics_of(space_id: uuid.UUID, *, limit: int = 40) -> list[str]:
-    """Return the topics of the space with the most statements that are not hidden."""
+def topics_of(space_id: uuid.UUID) -> list[str]:
+    """Return the 40 topics of the space with the most statements that are not hidden."""
     rows = Statement.objects.filter(is_findable("exchange"), exchange__space_id=space_id)
     counted = rows.values("topic").annotate(count=Count("pk")).order_by("-count", "topic")
-    return [row["topic"] for row in counted[:limit]]
+    return [row["topic"] for row in counted[:40]]
 
 
 def add_support(statement: Statement, support: NewSupport) -> bool:

@@ -59,12 +59,12 @@ def is_due(space_id: uuid.UUID, now: datetime) -> bool:
     return newest is not None and (newest <= now - QUIET or unread[:ENOUGH].count() >= ENOUGH)
 
 
-def next_batch(space_id: uuid.UUID, *, limit: int = BATCH_SIZE) -> Batch:
+def next_batch(space_id: uuid.UUID) -> Batch:
     """Return the oldest unread exchanges of the space.
 
     Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
-    exchanges = list(unread_exchanges(space_id)[:limit])
+    exchanges = list(unread_exchanges(space_id)[:BATCH_SIZE])
     generation = generations.active_generation()
     vectors = message_vectors([exchange.pk for exchange in exchanges], generation)
     uninformative = _uninformative(exchanges, vectors, generation)

@@ -111,7 +111,7 @@ def first_named_date(text: str, now: datetime) -> DateRange | None:
     return next((date for date in dates if date), None)
 
 
-def boost_date_range(candidates: list[Candidate], period: DateRange | None, *, weight: float = 1.0) -> None:
+def boost_date_range(candidates: list[Candidate], period: DateRange | None) -> None:
     """Raise the scores of exchanges from `period`, and less the later they are in the two weeks after it.
 
     People discuss an event on its day or shortly after, rarely before.
@@ -119,7 +119,7 @@ def boost_date_range(candidates: list[Candidate], period: DateRange | None, *, w
     if period is None:
         return
     for candidate in candidates:
-        candidate.score += weight * max(candidate.score, 0.0) * _affinity(candidate.timestamp, period)
+        candidate.score += max(candidate.score, 0.0) * _affinity(candidate.timestamp, period)
 
 
 def _affinity(timestamp: datetime, period: DateRange) -> float:

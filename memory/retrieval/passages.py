@@ -72,9 +72,9 @@ def group_adjacent(results: Iterable[Hit]) -> list[list[Hit]]:
     return groups
 
 
-def build_passages(results: Sequence[Hit], *, first_number: int = 1) -> list[Passage]:
-    """Group the hits into passages, numbered from `first_number`, without widening them."""
-    groups = enumerate(group_adjacent(results), start=first_number)
+def build_passages(results: Sequence[Hit]) -> list[Passage]:
+    """Group the hits into passages, numbered from 1, without widening them."""
+    groups = enumerate(group_adjacent(results), start=1)
     return [build_passage(number, [result.exchange for result in group]) for number, group in groups]
 
 

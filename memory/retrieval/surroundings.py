@@ -16,6 +16,7 @@ from memory.retrieval.types import ExchangeView, Hit, listed_hit
 from memory.spaces.access import SpaceIds, in_spaces
 
 STRATEGY = "surroundings"
+_BEFORE, _AFTER = 1, 3
 
 
 def surroundings(
@@ -24,10 +25,8 @@ def surroundings(
     spaces: SpaceIds,
     person_id: uuid.UUID,
     filters: Filter | None = None,
-    before: int = 1,
-    after: int = 3,
 ) -> list[Hit]:
-    """Return up to `before` exchanges before this one and `after` exchanges after it, in their order, without itself.
+    """Return the exchange before this one and up to three after it, in their order, without itself.
 
     Those that do not match `filters`, or that `person_id` has marked as not relevant, are left out. They are hits without
     similarity and explanation. Raises NotFoundError if the exchange is not findable in `spaces`.
@@ -41,11 +40,11 @@ def surroundings(
         findable = findable.filter(to_sql(filters))
     location = locations_of([exchange.id]).get(exchange.id)
     if location is not None:
-        near = (location.index - before, location.index + after)
+        near = (location.index - _BEFORE, location.index + _AFTER)
         chunks = Chunk.objects.filter(version=location.version_id, index__range=near).exclude(exchange=exchange)
         rows = list(findable.filter(id__in=chunks.values("exchange_id")))
     elif exchange.thread_id is not None:
-        rows = _neighbours(findable.filter(thread_id=exchange.thread_id), exchange, before, after)
+        rows = _neighbours(findable.filter(thread_id=exchange.thread_id), exchange)
     else:
         rows = []
     locations = locations_of(row.id for row in rows)
@@ -54,8 +53,8 @@ def surroundings(
     return [listed_hit(view, STRATEGY) for view in views]
 
 
-def _neighbours(rows: QuerySet[Exchange], exchange: Exchange, before: int, after: int) -> list[Exchange]:
+def _neighbours(rows: QuerySet[Exchange], exchange: Exchange) -> list[Exchange]:
     same_time = Q(timestamp=exchange.timestamp)
     earlier = rows.filter(Q(timestamp__lt=exchange.timestamp) | (same_time & Q(id__lt=exchange.id)))
     later = rows.filter(Q(timestamp__gt=exchange.timestamp) | (same_time & Q(id__gt=exchange.id)))
-    return [*earlier.order_by("-timestamp", "-id")[:before], *later.order_by("timestamp", "id")[:after]]
+    return [*earlier.order_by("-timestamp", "-id")[:_BEFORE], *later.order_by("timestamp", "id")[:_AFTER]]

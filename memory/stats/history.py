@@ -81,10 +81,10 @@ def recall_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
     return [found[name] for name in counts]
 
 
-def count_by_owner(spaces: SpaceIds | None, *, limit: int = 10) -> list[tuple[str, int]]:
-    """Return the number of exchanges per owner's name, highest first."""
+def count_by_owner(spaces: SpaceIds | None) -> list[tuple[str, int]]:
+    """Return the ten highest numbers of exchanges per owner's name, highest first."""
     rows = _findable(spaces).values_list("owner__name").annotate(n=Count("pk")).order_by("-n", "owner__name")
-    return list(rows[:limit])
+    return list(rows[:10])
 
 
 def count_forgotten_since(spaces: SpaceIds | None, since: datetime) -> int:
