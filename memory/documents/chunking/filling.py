@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from memory.documents.chunking.graphemes import is_border
 from memory.documents.chunking.lengths import fits, length, reach, reach_back
-from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
+from memory.documents.chunking.spans import ChunkSizes, Span, join_neighbours, next_nonblank, without_trailing_blank
 from memory.documents.chunking.units import Unit, units
 from memory.documents.chunking.windows import cut_at_word
 
@@ -24,17 +24,9 @@ def semantic(text: str, sizes: ChunkSizes) -> Iterator[Span]:
 
 
 def hybrid(text: str, sizes: ChunkSizes) -> Iterator[Span]:
-    """Yield semantic spans of at most `chunk_size`, with small neighbours merged, such as short sections."""
-    merged: Span | None = None
-    for span in semantic(text, replace(sizes, longest=sizes.chunk_size)):
-        if merged and fits(text, merged.start, span.end, sizes.chunk_size):
-            merged = Span(merged.start, span.end)
-            continue
-        if merged:
-            yield merged
-        merged = span
-    if merged:
-        yield merged
+    """Return semantic spans of at most `chunk_size`, with small neighbours merged, such as short sections."""
+    spans = semantic(text, replace(sizes, longest=sizes.chunk_size))
+    return join_neighbours(spans, lambda start, end: fits(text, start, end, sizes.chunk_size))
 
 
 class _SpanBuilder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,3 +42,17 @@ def next_nonblank(text: str, at: int, end: int) -> int:
 def without_trailing_blank(text: str, start: int, end: int) -> int:
     """Return the end of `text[start:end]` without trailing white space."""
     return start + len(text[start:end].rstrip())
+
+
+def join_neighbours(spans: Iterable[Span], fits: Callable[[int, int], bool]) -> Iterator[Span]:
+    """Yield the spans, those that follow each other as one while `fits` is true of its start and end."""
+    joined: Span | None = None
+    for span in spans:
+        if joined and fits(joined.start, span.end):
+            joined = Span(joined.start, span.end)
+            continue
+        if joined:
+            yield joined
+        joined = span
+    if joined:
+        yield joined

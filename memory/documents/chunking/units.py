@@ -8,7 +8,7 @@ from typing import NamedTuple
 from memory.documents.chunking.blocks import Block, BlockKind, blocks, lines
 from memory.documents.chunking.lengths import fits
 from memory.documents.chunking.sentences import sentences
-from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
+from memory.documents.chunking.spans import ChunkSizes, Span, join_neighbours, next_nonblank, without_trailing_blank
 from memory.documents.chunking.windows import cut_at_word
 
 
@@ -64,17 +64,8 @@ def _split_long(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span
 
 
 def _join_lines(every: Iterable[Span], limit: int) -> Iterator[Span]:
-    """Yield lines, those that follow each other as one while they have at most `limit` characters.
+    """Return lines, those that follow each other as one while they have at most `limit` characters.
 
     A unit takes as long as a sentence, and a list without marks can have a line for every few characters.
     """
-    joined: Span | None = None
-    for line in every:
-        if joined and line.end - joined.start <= limit:
-            joined = Span(joined.start, line.end)
-            continue
-        if joined:
-            yield joined
-        joined = line
-    if joined:
-        yield joined
+    return join_neighbours(every, lambda start, end: end - start <= limit)
