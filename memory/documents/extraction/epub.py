@@ -12,7 +12,7 @@ from memory.documents.extraction.encoding import declared_in, decode
 from memory.documents.extraction.html import add_page
 from memory.documents.extraction.result import ExtractionLimits
 from memory.documents.extraction.xml_stream import XmlHandler
-from memory.documents.extraction.zip_package import open_archive, parse_part, resolve
+from memory.documents.extraction.zip_package import FirstText, open_archive, parse_part, resolve
 from memory.errors import ExtractionError, gettext_noop
 
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
@@ -23,8 +23,9 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     with open_archive(file) as package:
         container = _Container()
         parse_part(package, "META-INF/container.xml", container)
-        book = _Book(posixpath.dirname(container.book))
+        book, title = _Book(posixpath.dirname(container.book)), FirstText("title")
         parse_part(package, container.book, book)
+        parse_part(package, container.book, title)
         pages = [part for name in book.spine if (part := book.pages.get(name))]
         if "META-INF/encryption.xml" in package.NameToInfo:
             locked = _Encrypted()
@@ -40,7 +41,7 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
                 draft.chapter(names[part])
             data = package.read(part)
             add_page(decode(data, declared=declared_in(data)), draft)
-        draft.title = collapse_whitespace(book.title)
+        draft.title = collapse_whitespace(title.words)
 
 
 def _chapters(package: zipfile.ZipFile, book: _Book) -> dict[str, str]:
@@ -68,33 +69,20 @@ class _Container(XmlHandler):
 
 
 class _Book(XmlHandler):
-    """Handle the package document: title, pages by id, reading order, and tables of contents."""
+    """Handle the package document: pages by id, reading order, and tables of contents."""
 
     def __init__(self, folder: str) -> None:
-        self.title = ""
         self.pages: dict[str, str] = {}
         self.spine: list[str] = []
         self.contents = ""
         self.old_contents = ""
         self._folder = folder
-        self._in_title = False
-        self._titles = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "title":
-            self._titles += 1
-            self._in_title = self._titles == 1
-        elif name == "item":
+        if name == "item":
             self._add_item(attributes)
         elif name == "itemref":
             self.spine.append(attributes.get("idref", ""))
-
-    def end(self, name: str) -> None:
-        self._in_title = False
-
-    def text(self, text: str) -> None:
-        if self._in_title:
-            self.title += text
 
     def _add_item(self, attributes: dict[str, str]) -> None:
         part, media_type = resolve(self._folder, attributes.get("href", "")), attributes.get("media-type", "")
