@@ -155,10 +155,10 @@ class _Page(HTMLParser):
             self._bullet = True
         elif tag == "table":
             if self._tables:
-                self._tables[-1].is_layout = True
+                self._tables[-1].become_layout()
             self._tables.append(Table(self._draft))
         elif tag in _HEADINGS and self._tables:
-            self._tables[-1].is_layout = True
+            self._tables[-1].become_layout()
         elif tag == "tr" and self._tables:
             self._tables[-1].begin_row()
         elif tag in ("td", "th") and self._tables:

@@ -7,7 +7,7 @@ from memory.documents.extraction.labelled_rows import label_rows, line_of
 
 
 class Table:
-    """Collects cells. `is_layout`: the table contains headings or tables, so text is added immediately."""
+    """Collects cells until the table turns out to be a layout; then text is added immediately."""
 
     def __init__(self, draft: TextBuilder) -> None:
         self._draft = draft
@@ -16,15 +16,9 @@ class Table:
         self._names_a_column = False
         self._is_layout = False
 
-    @property
-    def is_layout(self) -> bool:
-        """Return True if the table is used for layout."""
-        return self._is_layout
-
-    @is_layout.setter
-    def is_layout(self, value: bool) -> None:
-        """Add the collected text to the draft."""
-        self._is_layout = value
+    def become_layout(self) -> None:
+        """Add the collected text to the draft: the table contains headings or tables, so it has no rows of values."""
+        self._is_layout = True
         for row in self._rows:
             for text, _ in row:
                 self._draft.block(text)
