@@ -20,47 +20,11 @@ _DROPPED = frozenset(
     ["script", "style", "noscript", "template", "nav", "iframe", "object", "svg", "canvas", "audio", "video", "select"]
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "caption",
-        "center",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hr",
-        "html",
-        "legend",
-        "li",
-        "main",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ]
-) | frozenset(_HEADINGS)
+_BLOCKS = frozenset(_HEADINGS) | {
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend", "li",
+    "main", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+}  # fmt: skip
 # Open elements that an opening tag closes implicitly.
 _CELL = frozenset({"td", "th", "p", "li"})
 _CLOSES = {

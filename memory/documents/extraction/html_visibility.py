@@ -21,17 +21,8 @@ _MAX_CHANNEL_DIFFERENCE = 12
 _MIN_FONT_PX, _OFF_PAGE_PX = 1.5, 500.0
 _MIN_OPACITY = 0.05
 _PIXELS = {
-    "px": 1.0,
-    "": 1.0,
-    "pt": 4 / 3,
-    "em": 16.0,
-    "rem": 16.0,
-    "%": 0.16,
-    "cm": 37.8,
-    "mm": 3.78,
-    "in": 96.0,
-    "vw": 10.0,
-}
+    "px": 1.0, "": 1.0, "pt": 4 / 3, "em": 16.0, "rem": 16.0, "%": 0.16, "cm": 37.8, "mm": 3.78, "in": 96.0, "vw": 10.0,
+}  # fmt: skip
 _LENGTH = re.compile(r"(-?\d{1,9}(?:\.\d{1,9})?|-?\.\d{1,9})(px|pt|rem|em|%|cm|mm|in|vw|)")
 _NUMBERS = re.compile(r"\d{1,3}(?:\.\d{1,9})?%?")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
