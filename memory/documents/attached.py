@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 from django.conf import settings
 from django.core.files import File
@@ -19,6 +17,7 @@ from memory.documents.extraction_runs import extraction_limits
 from memory.documents.uploads import validate_size
 from memory.errors import ExtractionError, InvalidInputError
 from memory.utils.formatting import error_text
+from memory.utils.stored_files import local_copy
 
 # What passages are chosen from. The index has the whole file.
 MAX_EXTRACTED_CHARACTERS = 1_000_000
@@ -43,12 +42,8 @@ def extract_text(file: File[bytes], *, name: str) -> AttachedText:
     """
     validate_size(name, file.size)
     try:
-        with tempfile.NamedTemporaryFile(prefix="cato-") as copy:
-            for chunk in file.chunks():
-                copy.write(chunk)
-            copy.flush()
-            with _extractions:
-                extracted = extraction.read(Path(copy.name), name=name, limits=extraction_limits())
+        with local_copy(file.chunks()) as path, _extractions:
+            extracted = extraction.read(path, name=name, limits=extraction_limits())
     except ExtractionError as error:
         if error.words == ONLY_PICTURES:
             return AttachedText("")
@@ -76,9 +71,7 @@ def extract_page_text(content: bytes, *, name: str, charset: str, seconds: int) 
     if legacy_encoding(charset):
         content = decode(content, declared=charset).encode()
     try:
-        with tempfile.NamedTemporaryFile(prefix="cato-") as copy:
-            copy.write(content)
-            copy.flush()
-            return extraction.read(Path(copy.name), name=name, limits=limits).text
+        with local_copy([content]) as path:
+            return extraction.read(path, name=name, limits=limits).text
     except ExtractionError:
         return ""

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
@@ -27,6 +23,7 @@ from memory.jobs import Lease, LeaseLostError
 from memory.models import Document, DocumentVersion, Event
 from memory.utils.fairness import Turns
 from memory.utils.formatting import error_text
+from memory.utils.stored_files import local_copy
 
 log = logging.getLogger(__name__)
 
@@ -148,13 +145,18 @@ class _ExtractionRun:
             record_events(Event.Kind.DOCUMENT_FAILED, Document.objects.filter(pk=self._version.document_id))
 
     def _read(self) -> ExtractedText:
-        with _on_disk(self._version) as path:
-            return extraction.read(
-                path,
-                name=self._version.document.name,
-                limits=extraction_limits(),
-                stop=lambda: not self._lease.is_held(),
-            )
+        try:
+            with self._version.original.open("rb") as original, local_copy(original.chunks()) as path:
+                return extraction.read(
+                    path,
+                    name=self._version.document.name,
+                    limits=extraction_limits(),
+                    stop=lambda: not self._lease.is_held(),
+                )
+        except FileNotFoundError as error:
+            raise ExtractionError(
+                gettext_noop("The original is not in the storage any more. Upload it again.")
+            ) from error
 
 
 def extraction_limits() -> ExtractionLimits:
@@ -166,16 +168,3 @@ def extraction_limits() -> ExtractionLimits:
         wall_seconds=conf.reader_seconds,
         max_characters=conf.max_characters,
     )
-
-
-@contextmanager
-def _on_disk(version: DocumentVersion) -> Iterator[Path]:
-    """Yield the path of the original as a local file. Raises ExtractionError if it is missing."""
-    try:
-        with version.original.open("rb") as original, tempfile.NamedTemporaryFile(prefix="cato-") as copy:
-            for chunk in original.chunks():
-                copy.write(chunk)
-            copy.flush()
-            yield Path(copy.name)
-    except FileNotFoundError as error:
-        raise ExtractionError(gettext_noop("The original is not in the storage any more. Upload it again.")) from error

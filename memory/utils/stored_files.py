@@ -1,10 +1,12 @@
-"""Stored files named by rows: delete them on rollback, with their row, or when no row names them."""
+"""Stored files named by rows: copy them, and delete them on rollback, with their row, or when no row names them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 
 from django.core.files.storage import default_storage
 from django.db import transaction
@@ -16,6 +18,15 @@ from memory.utils.batching import batched
 _BATCH_SIZE = 200
 # The row of a younger file may not be committed yet.
 MIN_ORPHAN_AGE = timedelta(hours=1)
+
+
+@contextmanager
+def local_copy(parts: Iterable[bytes]) -> Iterator[Path]:
+    """Yield the path of a temporary file with these bytes, for code that reads only files of this machine."""
+    with tempfile.NamedTemporaryFile(prefix="cato-") as copy:
+        copy.writelines(parts)
+        copy.flush()
+        yield Path(copy.name)
 
 
 @contextmanager
