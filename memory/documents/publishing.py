@@ -95,20 +95,13 @@ def is_blocked(version: DocumentVersion) -> bool:
     return pending.exclude(error="").exists()
 
 
-def chunk_progress(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, int]]:
-    """Return for each version with chunks the number of indexed and of written chunks."""
-    in_index = Count(
-        "exchange__embeddings",
-        filter=Q(
-            exchange__embeddings__generation=generations.active_generation(), exchange__embeddings__state=Job.State.DONE
-        ),
+def chunk_progress(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, int]:
+    """Return for each version with chunks the number of indexed ones."""
+    is_indexed = Q(
+        exchange__embeddings__generation=generations.active_generation(), exchange__embeddings__state=Job.State.DONE
     )
-    rows = (
-        Chunk.objects.filter(version__in=version_ids)
-        .values_list("version")
-        .annotate(done=in_index, written=Count("id"))
-    )
-    return {version_id: (done, written) for version_id, done, written in rows.order_by()}
+    rows = Chunk.objects.filter(version__in=version_ids).values_list("version")
+    return dict(rows.annotate(done=Count("exchange__embeddings", filter=is_indexed)).order_by())
 
 
 def retry_document(version: DocumentVersion) -> None:

@@ -185,13 +185,12 @@ def chunk_index_at(document: Document, offset: int) -> int:
     return found or 0
 
 
-def _state(version: DocumentVersion, progress: dict[uuid.UUID, tuple[int, int]]) -> VersionStatus:
-    done, _written = progress.get(version.pk, (0, 0))
+def _state(version: DocumentVersion, progress: dict[uuid.UUID, int]) -> VersionStatus:
     return VersionStatus(
         id=version.pk,
         number=version.number,
         stage=version.stage,
-        done=done,
+        done=progress.get(version.pk, 0),
         total=version.total_chunks,
         error=version.error,
         size=version.size,
