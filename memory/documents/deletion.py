@@ -15,9 +15,9 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory import jobs, signals
+from memory.documents.publishing import hide_chunks
 from memory.events import record_events
 from memory.exchanges.forgetting import forget
-from memory.knowledge.sources import follow_sources, statements_supported_by
 from memory.models import Chunk, Document, DocumentVersion, Event, Exchange, HiddenPassage
 from memory.models.documents import FOLDER
 from memory.utils import stored_files
@@ -42,7 +42,7 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
         for document in rows:
             # First, as a worker locks its version before the chunks.
             jobs.cancel(document.versions.all())
-            _hide(Chunk.objects.filter(version__document=document))
+            hide_chunks(Chunk.objects.filter(version__document=document))
             document.versions.update(stage=Stage.REMOVED, title="", uploaded_by=by)
             HiddenPassage.objects.filter(version__document=document).delete()
             document.name, document.source_path, document.metadata, document.live_version = "", "", {}, None
@@ -76,7 +76,7 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
         version.hidden_passages.all().delete()
         # None: it was the first of an imported document to be read.
         if document.live_version_id in (version.pk, None):
-            _hide(Chunk.objects.filter(version=version))
+            hide_chunks(Chunk.objects.filter(version=version))
             Document.objects.filter(pk=document.pk).update(live_version=None)
             _extract_again(others)
         record_events(Event.Kind.DOCUMENT_CHANGED, [document])
@@ -165,13 +165,6 @@ def _removable_versions() -> QuerySet[DocumentVersion]:
     live_chunks = Chunk.objects.filter(version=OuterRef("pk"), exchange__forgotten_at=None)
     unused = stored.annotate(newer=Coalesce(Subquery(count), 0)).filter(Q(stage__in=_DISCARDED) | beyond_limit)
     return unused.filter(~Exists(live_chunks))
-
-
-def _hide(chunks: QuerySet[Chunk]) -> None:
-    """Hide the chunks, and statements that have no other source."""
-    hidden = Exchange.objects.filter(pk__in=chunks.values("exchange"))
-    hidden.update(is_inactive=True)
-    follow_sources(statements_supported_by(hidden))
 
 
 def _extract_again(versions: QuerySet[DocumentVersion]) -> None:

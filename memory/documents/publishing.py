@@ -59,10 +59,7 @@ def _publish(version: DocumentVersion) -> bool:
         return False
     old, new_chunks = document.live_version, Chunk.objects.filter(version=version)
     if old is not None:
-        unused = Chunk.objects.filter(version=old).exclude(exchange__in=new_chunks.values("exchange"))
-        hidden = Exchange.objects.filter(pk__in=unused.values("exchange"))
-        hidden.update(is_inactive=True)
-        follow_sources(statements_supported_by(hidden))
+        hide_chunks(Chunk.objects.filter(version=old).exclude(exchange__in=new_chunks.values("exchange")))
         DocumentVersion.objects.filter(pk=old.pk).update(stage=Stage.REPLACED)
     _link_chunks_in_order(version)
     version.document = document
@@ -73,6 +70,13 @@ def _publish(version: DocumentVersion) -> bool:
     record_events(Event.Kind.DOCUMENT_PUBLISHED, [document])
     jobs.wake_worker_on_commit("cleanup_documents")
     return True
+
+
+def hide_chunks(chunks: QuerySet[Chunk]) -> None:
+    """Hide the chunks, and statements that have no other source."""
+    hidden = Exchange.objects.filter(pk__in=chunks.values("exchange"))
+    hidden.update(is_inactive=True)
+    follow_sources(statements_supported_by(hidden))
 
 
 def _link_chunks_in_order(version: DocumentVersion) -> None:
