@@ -33,13 +33,8 @@ def save_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
 def preview(days: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """Return by source how many exchanges and how many whole documents these rules would remove now."""
     now = timezone.now()
-    exchanges: dict[str, int] = {}
-    documents: dict[str, int] = {}
-    for source, count in days.items():
-        (old,) = exchanges_too_old({source: count}, at=now)
-        (files,) = documents_too_old({source: count}, at=now)
-        exchanges[source], documents[source] = old.count(), files.count()
-    return {source: (exchanges[source], documents[source]) for source in days}
+    exchanges, documents = exchanges_too_old(days, at=now), documents_too_old(days, at=now)
+    return {source: (old.count(), files.count()) for source, old, files in zip(days, exchanges, documents, strict=True)}
 
 
 def exchanges_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[QuerySet[Exchange]]:
