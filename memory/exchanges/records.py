@@ -30,6 +30,7 @@ from memory.retrieval import get_strategy, query_embedding
 from memory.retrieval.types import Query, RankedHits
 from memory.spaces.access import SpaceIds, ensure_open, in_spaces
 from memory.text import clean_text
+from memory.utils.batching import batched
 
 MAX_RECORDS = 1000
 MAX_RESULTS = 100
@@ -165,11 +166,7 @@ def delete_records(
         rows = rows.filter(to_sql(parse_filter(filters)))
     with transaction.atomic():
         found = list(rows.values_list("id", flat=True))
-        batches = [found[start : start + _BATCH] for start in range(0, len(found), _BATCH)]
-        forgotten = [id for batch in batches for id in forget(batch, by=by)]
-        for batch in batches:
-            Record.objects.filter(exchange_id__in=batch).delete()
-    return len(forgotten)
+        return sum(len(forget(batch, by=by)) for batch in batched(found, _BATCH))
 
 
 def _validate_records(records: Sequence[NewRecord]) -> list[_ValidatedRecord]:
