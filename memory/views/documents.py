@@ -28,7 +28,7 @@ from memory.documents.queries import (
 )
 from memory.documents.uploads import normalise_name, upload_document
 from memory.embeddings import remote_host
-from memory.errors import CatoError, InvalidInputError, NotFoundError
+from memory.errors import CatoError, NotFoundError
 from memory.index.embedding_policy import embedding_policy_of
 from memory.models import Document, DocumentVersion
 from memory.spaces import access
@@ -132,14 +132,12 @@ def _list_context(request: PageRequest) -> dict[str, object]:
 def _upload(request: PageRequest) -> HttpResponse:
     files = request.FILES.getlist("files")
     limit = settings.CATO.documents.max_files
-    try:
-        if not files:
-            raise InvalidInputError(_("First choose the files to add."))
-        if len(files) > limit:
-            sentence = _("Add at most %(most)s files at once, not %(count)s (documents.max_files).")
-            raise InvalidInputError(sentence % {"most": limit, "count": len(files)})
-    except InvalidInputError as error:
-        return _upload_response(request, [UploadChip("", error=str(error))])
+    if not files:
+        return _upload_response(request, [UploadChip("", error=_("First choose the files to add."))])
+    if len(files) > limit:
+        sentence = _("Add at most %(most)s files at once, not %(count)s (documents.max_files).")
+        error = sentence % {"most": limit, "count": len(files)}
+        return _upload_response(request, [UploadChip("", error=error)])
     document_id = parse_uuid(request.POST.get("version_of", ""))
     document = changeable(request, document_id) if document_id else None
     if document is not None:
