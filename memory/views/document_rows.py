@@ -84,7 +84,7 @@ def document_row(state: DocumentStatus, *, person_id: uuid.UUID, is_administrato
         version=newest.number,
         stage=newest.stage,
         state_text=state_text(newest),
-        bar=_bar(newest) if newest.is_under_way else None,
+        bar=_bar(newest),
         live_version_note=_live_version_note(state),
         error=newest.error if newest.stage == "failed" else "",
         since=newest.ready_at or newest.created_at,
@@ -99,9 +99,7 @@ def document_row(state: DocumentStatus, *, person_id: uuid.UUID, is_administrato
 def document_progress(document_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, DocumentProgress]:
     """Return the progress of those of these documents whose newest version is not in the index, by document."""
     return {
-        document_id: DocumentProgress(
-            state_text(newest), _bar(newest) if newest.is_under_way else None, newest.is_under_way
-        )
+        document_id: DocumentProgress(state_text(newest), _bar(newest), newest.is_under_way)
         for document_id, newest in unfinished_versions(document_ids).items()
     }
 
@@ -127,7 +125,7 @@ def state_text(version: VersionStatus) -> str:
 
 
 def _bar(version: VersionStatus) -> int | None:
-    return round(20 * version.done / version.total) if version.total else None
+    return round(20 * version.done / version.total) if version.is_under_way and version.total else None
 
 
 def _live_version_note(state: DocumentStatus) -> str:

@@ -69,7 +69,6 @@ class OperationRow:
     bar: int | None
     lines: list[dict[str, object]]
     url: str
-    row_url: str
     cancel_url: str
     retry_url: str
 
@@ -143,7 +142,6 @@ def _build_row(operation: Operation) -> OperationRow:
         bar=round(20 * min(1, operation.processed / operation.total)) if under_way and operation.total else None,
         lines=list(_receipt_lines(operation, pending, failed)),
         url=reverse("admin_operation", args=args),
-        row_url=reverse("admin_operation", args=args),
         cancel_url=reverse("cancel_operation", args=args) if under_way else "",
         retry_url=reverse("retry_operation", args=args) if operation.state == Job.State.FAILED else "",
     )
