@@ -25,10 +25,9 @@ class SeekableFile(Protocol):
 
 
 class FileFormat(NamedTuple):
-    """A supported format: its kind, media type, extensions, and label."""
+    """A supported format: its kind, extensions, and label."""
 
     kind: str
-    media_type: str
     extensions: tuple[str, ...]
     label: str
 
@@ -39,24 +38,18 @@ _CODE = (
     "sql", "css", "scss", "json", "jsonl", "yaml", "yml", "toml", "ini", "cfg", "conf", "xml", "svg", "tex", "proto",
     "tf", "vue", "dockerfile", "makefile", "patch", "diff",
 )  # fmt: skip
-_OFFICE = "application/vnd.openxmlformats-officedocument."
 FORMATS = (
-    FileFormat("text", "text/plain", ("txt", "text", "log"), gettext_noop("Plain text")),
-    FileFormat("markdown", "text/markdown", ("md", "markdown", "mdown"), "Markdown"),
-    FileFormat("html", "text/html", ("html", "htm", "xhtml"), gettext_noop("Web page (HTML)")),
-    FileFormat("pdf", "application/pdf", ("pdf",), "PDF"),
-    FileFormat("docx", _OFFICE + "wordprocessingml.document", ("docx", "docm"), gettext_noop("Word document (DOCX)")),
-    FileFormat(
-        "pptx",
-        _OFFICE + "presentationml.presentation",
-        ("pptx", "pptm", "ppsx"),
-        gettext_noop("PowerPoint slides (PPTX)"),
-    ),
-    FileFormat("xlsx", _OFFICE + "spreadsheetml.sheet", ("xlsx", "xlsm"), gettext_noop("Excel workbook (XLSX)")),
-    FileFormat("csv", "text/csv", ("csv", "tsv", "tab"), gettext_noop("Table (CSV, TSV)")),
-    FileFormat("epub", "application/epub+zip", ("epub",), gettext_noop("E-book (EPUB)")),
-    FileFormat("email", "message/rfc822", ("eml",), gettext_noop("E-mail (EML)")),
-    FileFormat("code", "text/x-source", _CODE, gettext_noop("Source code")),
+    FileFormat("text", ("txt", "text", "log"), gettext_noop("Plain text")),
+    FileFormat("markdown", ("md", "markdown", "mdown"), "Markdown"),
+    FileFormat("html", ("html", "htm", "xhtml"), gettext_noop("Web page (HTML)")),
+    FileFormat("pdf", ("pdf",), "PDF"),
+    FileFormat("docx", ("docx", "docm"), gettext_noop("Word document (DOCX)")),
+    FileFormat("pptx", ("pptx", "pptm", "ppsx"), gettext_noop("PowerPoint slides (PPTX)")),
+    FileFormat("xlsx", ("xlsx", "xlsm"), gettext_noop("Excel workbook (XLSX)")),
+    FileFormat("csv", ("csv", "tsv", "tab"), gettext_noop("Table (CSV, TSV)")),
+    FileFormat("epub", ("epub",), gettext_noop("E-book (EPUB)")),
+    FileFormat("email", ("eml",), gettext_noop("E-mail (EML)")),
+    FileFormat("code", _CODE, gettext_noop("Source code")),
 )
 _HEAD_BYTES = 65_536
 # The list of about 20,000 members of a zip archive.
