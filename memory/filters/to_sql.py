@@ -53,12 +53,9 @@ def _metadata_condition(condition: Condition) -> Q:
     # The cast does not change the value. It keeps SQLite from scanning all rows of the key for every exchange. A few
     # hundred candidates of 100,000 took half a minute; through the exchange's own rows they take 10 ms.
     rows = MetadataValue.objects.alias(its_key=Cast("key", CharField(max_length=MAX_KEY_LENGTH)))
-    of_exchange = rows.filter(exchange=OuterRef("pk"), its_key=condition.key, is_member=_is_member(condition))
+    is_member = condition.operator == "$contains"
+    of_exchange = rows.filter(exchange=OuterRef("pk"), its_key=condition.key, is_member=is_member)
     return Q(Exists(of_exchange.filter(**lookup(column, condition))))
-
-
-def _is_member(condition: Condition) -> bool:
-    return condition.operator == "$contains"
 
 
 def lookup(column: str, condition: Condition) -> dict[str, object]:
