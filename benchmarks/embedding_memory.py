@@ -36,14 +36,13 @@ def main() -> None:
     import django
 
     django.setup()
-    from django.conf import settings
 
     from memory import embeddings
     from memory.index.parts import embedding_texts
     from memory.models import Exchange
 
     print(f"start                       {resident_mb():6.0f} MB")
-    embedder = embeddings.get_embedder(settings.CATO.vector_store)
+    embedder = embeddings.get_embedder()
     embedder.embed_documents(["A short text."] * 16)
     print(f"model loaded                {resident_mb():6.0f} MB")
     embedder.embed_documents(["A text of ordinary length. " * 40] * 64)

@@ -189,7 +189,6 @@ def _violations(space: Space, person: User, texts: dict[Any, tuple[str, str]], r
 
 
 def _violations_of(statement: Any, person: User) -> Iterator[str]:
-    from django.conf import settings
     from django.utils import timezone
 
     from memory import api
@@ -201,7 +200,7 @@ def _violations_of(statement: Any, person: User) -> Iterator[str]:
         sources.append(api.SourceText(said, support.exchange.timestamp, person.name))
         if support.quote not in said:
             yield f"a quotation is not in its source: {support.quote}"
-    get_log_probabilities = get_embedder(settings.CATO.vector_store).log_probabilities
+    get_log_probabilities = get_embedder().log_probabilities
     unsupported = api.unsupported_part(text, sources, get_log_probabilities, written_at=timezone.now())
     (is_instruction,) = api.are_instructions([text], space=statement.exchange.space)
     if not sources or unsupported or len(text) > api.MAX_STATEMENT_LENGTH or is_instruction:

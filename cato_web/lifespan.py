@@ -81,7 +81,7 @@ def _warm_up() -> bool:
         return True
     try:
         if conf.embedding_provider == "local":
-            memory.get_embedder(conf).embed_query("ready")
+            memory.get_embedder().embed_query("ready")
         memory.connect_vector_store()
     except EmbeddingError as error:
         log.warning("recall is not ready: %s", error)

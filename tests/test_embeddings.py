@@ -191,20 +191,19 @@ def test_batches_respect_the_limits_of_a_request() -> None:
 
 
 def test_a_process_has_one_embedder_per_model_and_knows_its_name_without_loading_it() -> None:
-    settings = _settings()
-    assert embeddings.configured_model(settings) == ("local", MODEL)
-    assert embeddings.get_embedder(settings) is embeddings.get_embedder(settings, model=MODEL)
+    assert embeddings.configured_model() == ("local", MODEL)
+    assert embeddings.get_embedder() is embeddings.get_embedder(model=MODEL)
 
 
-def test_an_older_index_does_not_use_the_key_of_the_new_provider() -> None:
-    settings = _settings(embedding_provider="openai", embedding_dimensions=256, embedding_base_url="http://new.example")
-    assert embeddings.configured_model(settings) == ("openai", "text-embedding-3-small")
-    older: Any = embeddings.get_embedder(settings, provider="ollama", model="nomic-embed-text")
+def test_an_older_index_does_not_use_the_key_of_the_new_provider(settings: Any) -> None:
+    _configure(settings, embedding_provider="openai", embedding_dimensions=256, embedding_base_url="http://new.example")
+    assert embeddings.configured_model() == ("openai", "text-embedding-3-small")
+    older: Any = embeddings.get_embedder(provider="ollama", model="nomic-embed-text")
     assert (older.base_url, older.api_key, older._dimensions) == (None, None, None)
 
 
 @pytest.mark.parametrize(
-    ("settings", "variable", "host"),
+    ("changes", "variable", "host"),
     [
         ({}, "https://models.example/v1", ""),
         ({"embedding_provider": "openai"}, "", "api.openai.com"),
@@ -217,9 +216,10 @@ def test_an_older_index_does_not_use_the_key_of_the_new_provider() -> None:
         ),
     ],
 )
-def test_the_host_that_receives_texts_is_named_without_a_password(settings, variable, host, monkeypatch):
+def test_the_host_that_receives_texts_is_named_without_a_password(changes, variable, host, settings, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", variable)
-    assert embeddings.remote_host(_settings(**settings)) == host
+    _configure(settings, **changes)
+    assert embeddings.remote_host() == host
 
 
 def test_an_empty_variable_is_no_address(monkeypatch):
@@ -244,18 +244,17 @@ def _ollama(endpoint: FakeEndpoint, key: str) -> Embedder:
     return make_embedder("ollama", "nomic-embed-text", EmbedderOptions(base_url=endpoint.url, api_key=key))
 
 
-def _settings(**changes: Any) -> Any:
-    unset = {f"embedding_{key}": None for key in ("model", "base_url", "api_key", "dimensions", "threads")}
-    prefixes = SimpleNamespace(query=None, passage=None)
-    others = {"embedding_provider": "local", "embedding_batch_size": 64, "embedding_prefixes": prefixes}
-    return SimpleNamespace(**{**others, **unset, **changes})
+def _configure(settings: Any, **changes: Any) -> None:
+    vector_store = settings.CATO.vector_store.model_copy(update=changes)
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": vector_store})
 
 
-def test_prefixes_of_the_configured_model_do_not_apply_to_an_older_index() -> None:
-    settings = _settings(embedding_prefixes=SimpleNamespace(query="q: ", passage=None), embedding_model="/models/new")
+def test_prefixes_of_the_configured_model_do_not_apply_to_an_older_index(settings: Any) -> None:
+    prefixes = SimpleNamespace(query="q: ", passage=None)
+    _configure(settings, embedding_prefixes=prefixes, embedding_model="/models/new")
 
-    configured: Any = embeddings.get_embedder(settings)
-    older: Any = embeddings.get_embedder(settings, model="/models/old")
+    configured: Any = embeddings.get_embedder()
+    older: Any = embeddings.get_embedder(model="/models/old")
 
     assert configured._prefixes == Prefixes(query="q: ", document="")
     assert older._configured_prefixes is None

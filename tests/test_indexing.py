@@ -424,11 +424,10 @@ def test_exchanges_wait_while_a_file_of_the_model_is_damaged_and_are_embedded_af
 
 
 def _local(generation: IndexGeneration) -> local.LocalEmbedder:
-    from django.conf import settings
 
     from memory import embeddings
 
-    return embeddings.get_embedder(settings.CATO.vector_store)
+    return embeddings.get_embedder()
 
 
 def test_only_a_bounded_part_of_a_huge_message_is_split(memory, person, monkeypatch):

@@ -807,7 +807,6 @@ def test_models_are_listed_and_unknown_models_refused(client, endpoint):
 
 
 def test_embeddings_are_memorys_own_in_both_encodings(client):
-    from django.conf import settings
 
     from memory import embeddings
 
@@ -815,7 +814,7 @@ def test_embeddings_are_memorys_own_in_both_encodings(client):
     floats = client.embeddings.create(model="multilingual-e5-small", input=texts, encoding_format="float")
     packed = client.embeddings.create(model="cato", input=texts)  # the client requests base64 on its own
 
-    expected = embeddings.get_embedder(settings.CATO.vector_store).embed_documents(texts)
+    expected = embeddings.get_embedder().embed_documents(texts)
     assert np.allclose([row.embedding for row in floats.data], expected, atol=1e-5)
     assert np.allclose([row.embedding for row in packed.data], expected, atol=1e-5)
     assert [row.index for row in floats.data] == [0, 1, 2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from django.conf import settings
 
 from memory.embeddings import get_embedder
 from memory.knowledge.acceptance import SourceText, unsupported_part
@@ -17,7 +16,7 @@ LID = "Seit wir die Antenne verschoben haben, ist der Deckel 3 mm dünner."
 
 def unsupported(statement: str, source: str) -> str:
     said = SourceText(source, datetime(2025, 11, 12, tzinfo=UTC), "Aisha Bello", "Winter power review")
-    get_log_probabilities = get_embedder(settings.CATO.vector_store).log_probabilities
+    get_log_probabilities = get_embedder().log_probabilities
     return unsupported_part(statement, [said], get_log_probabilities, written_at=datetime.now(UTC))
 
 

@@ -119,7 +119,7 @@ def _consistent_snapshot() -> Iterator[None]:
 
 def _manifest(migrations: schema.Migrations, counts: dict[str, int]) -> dict[str, object]:
     active = memory.active_generation_or_none()
-    provider, model = (active.provider, active.model) if active else memory.configured_model(settings.CATO.vector_store)
+    provider, model = (active.provider, active.model) if active else memory.configured_model()
     return {
         "format": FORMAT,
         "cato": VERSION,

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError
 from django.db.migrations.exceptions import MigrationSchemaMissing
 from django.utils.translation import override
@@ -142,5 +141,5 @@ def _format_size(size: int | None) -> str:
 
 def embedding_meta() -> dict[str, str | None]:
     """Return the configured embedding model."""
-    provider, model = memory.configured_model(settings.CATO.vector_store)
+    provider, model = memory.configured_model()
     return {"provider": provider, "model": model}

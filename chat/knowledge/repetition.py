@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from django.conf import settings
-
 from chat.knowledge.prompt import Source
 from memory import api as memory
 from memory.api import NewSupport, Statement, Support
@@ -28,7 +26,7 @@ def find_repetitions(
     by_text: dict[str, list[Support]] = defaultdict(list)
     for support in rows.order_by("pk"):
         by_text[_words(support.exchange.user_message)].append(support)
-    log_probabilities = memory.get_embedder(settings.CATO.vector_store).log_probabilities
+    log_probabilities = memory.get_embedder().log_probabilities
     found: list[tuple[Statement, NewSupport]] = []
     rest: list[Source] = []
     for source in sources:

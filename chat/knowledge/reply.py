@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
 from chat.knowledge.prompt import Source, letter_of
@@ -142,7 +141,7 @@ class _Check:
         self._known = {letter_of(index): statement for index, statement in enumerate(known)}
         self._topics = {topic.casefold(): topic for topic in topics}
         self._written_at = written_at
-        self._log_probabilities = memory.get_embedder(settings.CATO.vector_store).log_probabilities
+        self._log_probabilities = memory.get_embedder().log_probabilities
 
     def statement(self, draft: Draft) -> CheckedStatement | None:
         """Return the statement if each of its sources has the quoted words, and together all that it names."""

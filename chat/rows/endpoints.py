@@ -37,7 +37,7 @@ class EmbeddingRow:
 def embedding_row() -> EmbeddingRow | None:
     """Return the row of the remote embedding provider, None for the local model."""
     conf = settings.CATO.vector_store
-    host = remote_host(conf)
+    host = remote_host()
     return (
         EmbeddingRow(host, _policy_text(embedding_policy_of(conf.embedding_provider), _shared_spaces()))
         if host

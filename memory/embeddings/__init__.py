@@ -5,17 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 
 from memory.embeddings.base import Prefixes
 from memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
-
     from memory.embeddings.base import Embedder
 
 # Default models by provider.
@@ -47,58 +46,10 @@ _embedders: dict[tuple[str, str, EmbedderOptions], Embedder] = {}
 _lock = threading.Lock()
 
 
-class PrefixSettings(Protocol):
-    """The keys of vector_store.embedding_prefixes; None stands for the prefix that the model declares."""
-
-    @property
-    def query(self) -> str | None:
-        """The prefix of a query."""
-
-    @property
-    def passage(self) -> str | None:
-        """The prefix of a stored text."""
-
-
-class EmbeddingSettings(Protocol):
-    """The keys of the section vector_store that concern embedding."""
-
-    @property
-    def embedding_provider(self) -> str:
-        """The name of the provider."""
-
-    @property
-    def embedding_model(self) -> str | None:
-        """The model, None for the provider's default."""
-
-    @property
-    def embedding_base_url(self) -> str | None:
-        """The address of the provider."""
-
-    @property
-    def embedding_api_key(self) -> SecretStr | None:
-        """The key of the provider."""
-
-    @property
-    def embedding_dimensions(self) -> int | None:
-        """The length of the vectors to request."""
-
-    @property
-    def embedding_batch_size(self) -> int:
-        """The maximum number of texts per request."""
-
-    @property
-    def embedding_prefixes(self) -> PrefixSettings:
-        """The prefixes of the configured model."""
-
-    @property
-    def embedding_threads(self) -> int | None:
-        """The maximum number of cores that a local model uses."""
-
-
-def configured_model(vector_store: EmbeddingSettings) -> tuple[str, str]:
+def configured_model() -> tuple[str, str]:
     """Return the configured provider and model, without loading anything."""
-    provider = vector_store.embedding_provider
-    return provider, vector_store.embedding_model or PRESETS.get(provider, "")
+    conf = settings.CATO.vector_store
+    return conf.embedding_provider, conf.embedding_model or PRESETS.get(conf.embedding_provider, "")
 
 
 def is_installed(provider: str, model: str) -> bool:
@@ -108,35 +59,36 @@ def is_installed(provider: str, model: str) -> bool:
     return provider != "local" or local.is_installed(model)
 
 
-def remote_host(vector_store: EmbeddingSettings) -> str:
+def remote_host() -> str:
     """Return the host and port to which texts are sent for embedding, "" for the local model."""
-    if vector_store.embedding_provider == "local":
+    conf = settings.CATO.vector_store
+    if conf.embedding_provider == "local":
         return ""
     from memory.embeddings import ollama, openai
 
-    default = ollama.DEFAULT_URL if vector_store.embedding_provider == "ollama" else openai.default_url()
-    return urlsplit(vector_store.embedding_base_url or default).netloc.rpartition("@")[2]  # without a password
+    default = ollama.DEFAULT_URL if conf.embedding_provider == "ollama" else openai.default_url()
+    return urlsplit(conf.embedding_base_url or default).netloc.rpartition("@")[2]  # without a password
 
 
-def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None, model: str | None = None) -> Embedder:
+def get_embedder(*, provider: str | None = None, model: str | None = None) -> Embedder:
     """Return the configured embedder, or that of an older index by `provider` and `model`.
 
     A process has one embedder per provider, model and options. Raises EmbeddingError for an unknown provider. A model
     that cannot be loaded fails at first use.
     """
-    configured = configured_model(vector_store)
+    conf, configured = settings.CATO.vector_store, configured_model()
     provider, model = provider or configured[0], model or configured[1]
     # URL and key apply to the configured provider, dimensions and prefixes only to the configured model.
     is_configured_provider = provider == configured[0]
     is_configured_model = (provider, model) == configured
-    key = vector_store.embedding_api_key if is_configured_provider else None
+    key = conf.embedding_api_key if is_configured_provider else None
     options = EmbedderOptions(
-        threads=vector_store.embedding_threads,
-        base_url=vector_store.embedding_base_url if is_configured_provider else None,
+        threads=conf.embedding_threads,
+        base_url=conf.embedding_base_url if is_configured_provider else None,
         api_key=key.get_secret_value() if key else None,
-        dimensions=vector_store.embedding_dimensions if is_configured_model else None,
-        prefixes=_configured_prefixes(vector_store.embedding_prefixes) if is_configured_model else None,
-        batch_size=vector_store.embedding_batch_size,
+        dimensions=conf.embedding_dimensions if is_configured_model else None,
+        prefixes=_configured_prefixes() if is_configured_model else None,
+        batch_size=conf.embedding_batch_size,
     )
     with _lock:
         if (provider, model, options) not in _embedders:
@@ -162,7 +114,8 @@ def make_embedder(provider: str, model: str, options: EmbedderOptions | None = N
     return PROVIDERS[provider](model, options or EmbedderOptions())
 
 
-def _configured_prefixes(prefixes: PrefixSettings) -> Prefixes | None:
+def _configured_prefixes() -> Prefixes | None:
+    prefixes = settings.CATO.vector_store.embedding_prefixes
     if prefixes.query is None and prefixes.passage is None:
         return None
     return Prefixes(prefixes.query or "", prefixes.passage or "")

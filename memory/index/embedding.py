@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.conf import settings
-
 from memory import embeddings
 from memory.embeddings.base import Vectors
 from memory.index.embedding_policy import ensure_embeddable
@@ -15,7 +13,7 @@ from memory.text import clean_text
 
 def embedding_model() -> str:
     """Return the name of the configured model without loading it."""
-    return embeddings.configured_model(settings.CATO.vector_store)[1]
+    return embeddings.configured_model()[1]
 
 
 def embed(texts: Sequence[str], *, space: Space) -> Vectors:
@@ -23,6 +21,6 @@ def embed(texts: Sequence[str], *, space: Space) -> Vectors:
 
     Raises EmbeddingError.
     """
-    embedder = embeddings.get_embedder(settings.CATO.vector_store)
+    embedder = embeddings.get_embedder()
     ensure_embeddable(space, provider=embedder.provider)
     return embedder.embed_documents([clean_text(text) for text in texts])

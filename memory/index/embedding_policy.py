@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -60,4 +59,4 @@ def ensure_embeddable(space: Space, *, provider: str | None = None) -> None:
     """Raise EmbeddingError if the provider, by default that of the active index, may not receive text of this space."""
     if not embeddable_spaces(provider or generations.active_generation().provider, [space]):
         sentence = _("An administrator does not allow sending this text to %(host)s, which computes the embeddings.")
-        raise EmbeddingError(sentence % {"host": remote_host(settings.CATO.vector_store)}, permanent=True)
+        raise EmbeddingError(sentence % {"host": remote_host()}, permanent=True)

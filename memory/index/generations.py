@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
@@ -53,7 +52,7 @@ def active_generation() -> IndexGeneration:
     found = active_generation_or_none()
     if found is not None:
         return found
-    provider, model = embeddings.configured_model(settings.CATO.vector_store)
+    provider, model = embeddings.configured_model()
     try:
         with transaction.atomic():
             return IndexGeneration.objects.create(provider=provider, model=model, state=IndexGeneration.State.ACTIVE)
@@ -84,7 +83,7 @@ def embeddable_generations() -> list[IndexGeneration]:
 
 def embedder_for(generation: IndexGeneration) -> Embedder:
     """Return an embedder for the provider and model of this generation."""
-    return embeddings.get_embedder(settings.CATO.vector_store, provider=generation.provider, model=generation.model)
+    return embeddings.get_embedder(provider=generation.provider, model=generation.model)
 
 
 def check_dimension(generation: IndexGeneration, dimension: int) -> None:
@@ -105,7 +104,7 @@ def check_dimension(generation: IndexGeneration, dimension: int) -> None:
 def embedding_model_status() -> EmbeddingModelStatus:
     """Return the active and the configured embedding model for the banner and `reembed`."""
     active = active_generation()
-    provider, model = embeddings.configured_model(settings.CATO.vector_store)
+    provider, model = embeddings.configured_model()
     return EmbeddingModelStatus(
         active=f"{active.provider}/{active.model}",
         configured=f"{provider}/{model}",
@@ -117,7 +116,7 @@ def embedding_model_status() -> EmbeddingModelStatus:
 def replace_uninstalled_model() -> None:
     """Start a generation for the configured model if that of the active generation is no longer installed."""
     active = active_generation_or_none()
-    configured = embeddings.configured_model(settings.CATO.vector_store)
+    configured = embeddings.configured_model()
     if active is None or embeddings.is_installed(active.provider, active.model) or is_reindexing():
         return
     if embeddings.is_installed(*configured):
@@ -148,7 +147,7 @@ def start_reindex(*, again: bool = False) -> IndexGeneration:
     retired generation of the configured model is reused; otherwise all retired generations are dropped. `again`: reuse
     neither a retired generation nor cached embeddings of this model. Raises EmbeddingError.
     """
-    provider, model = embeddings.configured_model(settings.CATO.vector_store)
+    provider, model = embeddings.configured_model()
     _require_installed(provider, model)
     building = _building_generation()
     if building is not None and not _is_configured(building):
@@ -169,7 +168,7 @@ def start_reindex(*, again: bool = False) -> IndexGeneration:
 def is_reindexing() -> bool:
     """Return True if a generation of the configured model is being built."""
     building = _building_generation()
-    identity = embeddings.configured_model(settings.CATO.vector_store)
+    identity = embeddings.configured_model()
     return building is not None and (building.provider, building.model) == identity
 
 
@@ -280,7 +279,7 @@ def _building_generation() -> IndexGeneration | None:
 
 def _is_configured(generation: IndexGeneration) -> bool:
     """Return True if the configured model can add vectors to the generation. Raises EmbeddingError."""
-    if (generation.provider, generation.model) != embeddings.configured_model(settings.CATO.vector_store):
+    if (generation.provider, generation.model) != embeddings.configured_model():
         return False
     return generation.dimension in (None, embedder_for(generation).dimension)
 

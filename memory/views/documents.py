@@ -124,7 +124,7 @@ def _list_context(request: PageRequest) -> dict[str, object]:
         "places": space_choices(request.user.pk),
         "space": space,
         "chosen": request.GET.get("space", ""),
-        "embedding_host": remote_host(conf),
+        "embedding_host": remote_host(),
         "has_embedding_policy": embedding_policy_of(conf.embedding_provider).kind != DataPolicy.ALL,
     }
 

@@ -193,7 +193,7 @@ def _address(request: HttpRequest) -> str:
 def data_locations() -> list[dict[str, str]]:
     """Describe where data is stored and which hosts receive it, from the configuration."""
     conf = settings.CATO
-    host = remote_host(conf.vector_store)
+    host = remote_host()
     hosts = list(dict.fromkeys(filter(None, [host, *(one.host for one in endpoint.list_endpoints())])))
     local = _("on this machine")
     return [
