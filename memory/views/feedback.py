@@ -7,7 +7,6 @@ import uuid
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -16,7 +15,7 @@ from memory.exchanges import supersessions
 from memory.exchanges.feedback import feedback_for_exchanges, set_feedback
 from memory.models import Exchange, Feedback
 from memory.spaces import access
-from memory.views.forms import parse_passage, parse_place
+from memory.views.forms import local_path, parse_passage, parse_place
 from memory.views.http import PageRequest
 
 
@@ -34,7 +33,7 @@ def feedback(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     if not request.htmx:
         if request.POST.get("kind") == Feedback.Kind.PINNED:
             messages.success(request, _("Pinned for you."))
-        return redirect(_next(request, found))
+        return redirect(local_path(request.GET.get("next", ""), found.get_absolute_url()))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
     context = {"standing": standing, "url": request.get_full_path(), "place": parse_place(request)}
     return render(request, "memory/_feedback_changed.html", context)
@@ -51,7 +50,7 @@ def supersession(request: PageRequest, exchange_id: uuid.UUID, later_id: uuid.UU
     decision = request.POST.get("decision", "")
     supersessions.decide(request.user.pk, later=later, earlier=earlier, decision=decision)
     if not request.htmx:
-        return redirect(_next(request, earlier))
+        return redirect(local_path(request.GET.get("next", ""), earlier.get_absolute_url()))
     place = parse_place(request)
     context = {
         "decision": decision,
@@ -72,10 +71,3 @@ def _readable(exchange_id: uuid.UUID, spaces: access.SpaceIds) -> Exchange:
     if found is None:
         raise NotFoundError(_("Not found."))
     return found
-
-
-def _next(request: PageRequest, exchange: Exchange) -> str:
-    """Return the path in the parameter `next`, or the exchange's page if it is missing or on another host."""
-    path = request.GET.get("next", "")
-    is_local = path.startswith("/") and url_has_allowed_host_and_scheme(path, None)
-    return path if is_local else exchange.get_absolute_url()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError, NotFoundError
@@ -76,6 +77,12 @@ def parse_place(request: PageRequest) -> str:
     """Return the parameter `at`, the id of an element of the page; "here" for anything else."""
     match = _ELEMENT_ID.fullmatch(request.GET.get("at", ""))
     return match[0] if match else "here"
+
+
+def local_path(path: str, default: str) -> str:
+    """Return the path of this site to which a form leads back; `default` for anything else."""
+    # Without a leading slash, `redirect` would treat it as the name of a view.
+    return path if path.startswith("/") and url_has_allowed_host_and_scheme(path, None) else default
 
 
 def format_metadata(metadata: Mapping[str, object]) -> str:

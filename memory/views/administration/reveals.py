@@ -8,13 +8,13 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.administration import reveals
 from memory.errors import InvalidInputError
 from memory.views.administration.shared import space_label
+from memory.views.forms import local_path
 from memory.views.http import PageRequest, admin_required
 
 
@@ -23,10 +23,7 @@ from memory.views.http import PageRequest, admin_required
 def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     """Ask for the reason, then start the reveal."""
     space = reveals.get_space(space_id)
-    next_url = request.POST.get("next") or request.GET.get("next") or ""
-    # Without a leading slash, `redirect` would treat it as the name of a view.
-    if not next_url.startswith("/") or not url_has_allowed_host_and_scheme(next_url, allowed_hosts=None):
-        next_url = reverse("admin_exchanges")
+    next_url = local_path(request.POST.get("next") or request.GET.get("next") or "", reverse("admin_exchanges"))
     reason = request.POST.get("reason", "")
     context = {
         "section": "admin",
