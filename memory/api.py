@@ -264,6 +264,7 @@ from memory.text import (
     content_hash,
     excerpt,
     has_visible_text,
+    parse_number,
     parse_uuid,
     strip_inline_markdown,
     without_bidi_controls,
@@ -284,7 +285,6 @@ from memory.utils.formatting import (
     format_similarity,
 )
 from memory.utils.lookups import contains
-from memory.utils.numbers import parse_number
 from memory.utils.rate_limits import (
     count_api_request,
     count_message,

@@ -1,4 +1,4 @@
-"""Clean incoming text, and make excerpts."""
+"""Clean and parse incoming text, and make excerpts."""
 
 from __future__ import annotations
 
@@ -56,6 +56,14 @@ def parse_uuid(text: str) -> uuid.UUID | None:
         return uuid.UUID(text)
     except ValueError:
         return None
+
+
+def parse_number(text: str) -> int | None:
+    """Return a whole number of at most nine digits, None for any other text.
+
+    Python raises ValueError for thousands of digits, and databases for numbers that their columns cannot store.
+    """
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def has_visible_text(text: str) -> bool:

@@ -35,9 +35,8 @@ from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.retrieval.search import search
 from memory.spaces import access
 from memory.spaces.access import SpaceIds, audience_text
-from memory.text import clean_text, excerpt
+from memory.text import clean_text, excerpt, parse_number
 from memory.utils.formatting import format_datetime, format_number
-from memory.utils.numbers import parse_number
 from memory.views.document_rows import document_row, state_text, summary
 from memory.views.documents import changeable, state_for, upload_limits
 from memory.views.forms import format_metadata, parse_metadata, parse_space, space_choices

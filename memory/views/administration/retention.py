@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods
 
 from memory.administration import operations, retention
 from memory.models import Exchange, Operation
+from memory.text import parse_number
 from memory.utils.formatting import SOURCES, format_list, format_number
-from memory.utils.numbers import parse_number
 from memory.views.administration.shared import start_operation
 from memory.views.http import PageRequest, admin_required
 

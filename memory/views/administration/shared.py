@@ -21,9 +21,8 @@ from django.utils.translation import ngettext
 from memory.administration import reveals
 from memory.errors import InvalidInputError
 from memory.models import Exchange, Operation, Space
-from memory.text import parse_uuid
+from memory.text import parse_number, parse_uuid
 from memory.utils.formatting import format_number
-from memory.utils.numbers import parse_number
 from memory.views.http import PageRequest
 
 M = TypeVar("M", bound=Model)
