@@ -61,15 +61,15 @@ def correct(person_id: uuid.UUID, statement_id: uuid.UUID, text: str, *, revisio
     return confirm(person_id, added[0].pk, revision=added[0].revision)
 
 
+@transaction.atomic
 def reject(person_id: uuid.UUID, statement_id: uuid.UUID, *, revision: int) -> None:
     """Reject the statement, so that it is neither shown nor recalled nor extracted again.
 
     Raises NotFoundError and StatementConflictError.
     """
-    with transaction.atomic():
-        statement = _current_revision(person_id, statement_id, revision)
-        _end_conflicts(statement, by=person_id)
-        update_state(statement, State.REJECTED, by=person_id)
+    statement = _current_revision(person_id, statement_id, revision)
+    _end_conflicts(statement, by=person_id)
+    update_state(statement, State.REJECTED, by=person_id)
 
 
 @transaction.atomic
