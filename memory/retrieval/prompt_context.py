@@ -43,13 +43,11 @@ class TokenBudget:
 
     def __init__(self, *, limit: int, max_tokens: int) -> None:
         self._limit, self._max_tokens, self._max_tokens_each = limit, max_tokens, max_tokens
-        self._max_of_one_source = math.ceil(limit * MAX_PER_SOURCE / IN_A_ROW)
         self._accepted: list[Hit] = []
 
     def widen(self, limit: int) -> None:
         """Admit `limit` passages within the same number of tokens: `build_prompt_context` shortens the longest."""
         self._limit, self._max_tokens_each = limit, self._max_tokens // limit
-        self._max_of_one_source = math.ceil(limit * MAX_PER_SOURCE / IN_A_ROW)
 
     @property
     def is_full(self) -> bool:
@@ -62,7 +60,8 @@ class TokenBudget:
         if len(group_adjacent([*self._accepted, result])) == len(groups):
             return False  # the hit extends an accepted passage
         counts = Counter(source for group in groups for source in _sources(group[0]))
-        return any(counts[source] >= self._max_of_one_source for source in _sources(result))
+        max_of_one_source = math.ceil(self._limit * MAX_PER_SOURCE / IN_A_ROW)
+        return any(counts[source] >= max_of_one_source for source in _sources(result))
 
     def accept(self, result: Hit) -> bool:
         """Accept the hit if the budget has room for it, and return whether it was accepted.
