@@ -19,22 +19,19 @@ from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Event,
 Stage = DocumentVersion.Stage
 
 
-def publish_ready_versions(versions: QuerySet[DocumentVersion] | None = None) -> list[uuid.UUID]:
+def publish_ready_versions(versions: QuerySet[DocumentVersion] | None = None) -> None:
     """Publish each version (of `versions`) whose chunks are all indexed; mark those with a failed chunk as failed.
 
-    Return the ids of the changed documents. Fast if no version is in progress; any process may call it.
+    Fast if no version is in progress; any process may call it.
     """
-    changed = []
     candidates = DocumentVersion.objects.all() if versions is None else versions
     for version in candidates.filter(stage=Stage.EMBEDDING, document__forgotten_at=None).distinct():
         embeddings = version_embedding_jobs(version)
         failed = embeddings.filter(state=Job.State.FAILED).first()
         if failed is not None:
             _fail(version, failed.error)
-            changed.append(version.document_id)
-        elif not embeddings.exclude(state=Job.State.DONE).exists() and _publish(version):
-            changed.append(version.document_id)
-    return changed
+        elif not embeddings.exclude(state=Job.State.DONE).exists():
+            _publish(version)
 
 
 def version_embedding_jobs(version: DocumentVersion) -> QuerySet[EmbeddingJob]:
@@ -52,11 +49,11 @@ def _fail(version: DocumentVersion, error: str) -> None:
 
 
 @transaction.atomic
-def _publish(version: DocumentVersion) -> bool:
+def _publish(version: DocumentVersion) -> None:
     document = Document.objects.select_for_update().get(pk=version.document_id)
     version = DocumentVersion.objects.select_for_update().get(pk=version.pk)
     if version.stage != Stage.EMBEDDING or document.forgotten_at is not None:
-        return False
+        return
     old, new_chunks = document.live_version, Chunk.objects.filter(version=version)
     if old is not None:
         hide_chunks(Chunk.objects.filter(version=old).exclude(exchange__in=new_chunks.values("exchange")))
@@ -69,7 +66,6 @@ def _publish(version: DocumentVersion) -> bool:
     Document.objects.filter(pk=document.pk).update(live_version=version)
     record_events(Event.Kind.DOCUMENT_PUBLISHED, [document])
     jobs.wake_worker_on_commit("cleanup_documents")
-    return True
 
 
 def hide_chunks(chunks: QuerySet[Chunk]) -> None:

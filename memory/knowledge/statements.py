@@ -88,14 +88,14 @@ def topics_of(space_id: uuid.UUID) -> list[str]:
     return [row["topic"] for row in counted[:40]]
 
 
-def add_support(statement: Statement, support: NewSupport) -> bool:
-    """Add a source that repeats the statement; return False if it changed meanwhile or was added before.
+def add_support(statement: Statement, support: NewSupport) -> None:
+    """Add a source that repeats the statement, unless it changed meanwhile or was added before.
 
     The caller's transaction has locked the statement.
     """
     sources = _lock_sources(statement.exchange.space, {support.exchange_id})
     if not _are_unchanged([support], sources):
-        return False
+        return
     _row, is_new = Support.objects.get_or_create(
         statement=statement, exchange_id=support.exchange_id, defaults={"quote": support.quote}
     )
@@ -106,7 +106,6 @@ def add_support(statement: Statement, support: NewSupport) -> bool:
         statement.save(update_fields=["first_said_at", "last_said_at"])
         Exchange.objects.filter(pk=statement.pk).update(timestamp=statement.last_said_at)
         follow_sources([statement.pk])
-    return is_new
 
 
 def readable_statements(spaces: SpaceIds) -> QuerySet[Statement]:

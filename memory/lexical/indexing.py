@@ -33,9 +33,9 @@ def save_entries(rows: list[LexicalEntry]) -> None:
     )
 
 
-def delete_entries(exchange_ids: Iterable[uuid.UUID]) -> int:
-    """Delete the terms of these exchanges and return the number of deleted rows."""
-    return LexicalEntry.objects.filter(exchange_id__in=list(exchange_ids)).delete()[0]
+def delete_entries(exchange_ids: Iterable[uuid.UUID]) -> None:
+    """Delete the terms of these exchanges."""
+    LexicalEntry.objects.filter(exchange_id__in=list(exchange_ids)).delete()
 
 
 def _build_entry(exchange: Exchange) -> LexicalEntry:

@@ -115,13 +115,13 @@ def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
     )
 
 
-def save_threshold(fitted: CalibrationResult) -> Calibration:
+def save_threshold(fitted: CalibrationResult) -> None:
     """Use the fitted threshold, in place of an earlier one of the same model."""
-    return Calibration.objects.update_or_create(
+    Calibration.objects.update_or_create(
         provider=fitted.provider,
         model=fitted.model,
         defaults={"threshold": fitted.chosen.threshold, "sample": fitted.sample},
-    )[0]
+    )
 
 
 def reset_threshold() -> bool:
