@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -34,6 +35,19 @@ _SPANS_BETWEEN_CHECKS = 100
 ReusableExchanges = dict[str, deque[uuid.UUID]]
 
 
+@dataclass(frozen=True, slots=True)
+class _NewChunk:
+    """A chunk to write, with the white space before it, at most two characters, and its place in the file."""
+
+    index: int
+    span: Span
+    separator: str
+    text: str
+    digest: str
+    location: str
+    page: int | None
+
+
 def write_chunks(lease: Lease[DocumentVersion], extracted: ExtractedText) -> None:
     """Write the chunks of the leased version, inactive until it is published; continue where an earlier worker stopped.
 
@@ -48,9 +62,9 @@ def write_chunks(lease: Lease[DocumentVersion], extracted: ExtractedText) -> Non
     _save_text_properties(lease, extracted, total=len(spans))
     written = _count_written(lease, spans)
     reusable = _reusable_exchanges(version, skip=written)
-    for batch in batched(_with_separators(spans, extracted, since=written), _BATCH_SIZE):
+    for batch in batched(_new_chunks(spans, extracted, since=written), _BATCH_SIZE):
         with pause_after_writing():
-            _write(lease, batch, extracted, reusable, total=len(spans))
+            _write(lease, batch, reusable, total=len(spans))
 
 
 def _save_text_properties(lease: Lease[DocumentVersion], extracted: ExtractedText, *, total: int) -> None:
@@ -113,56 +127,43 @@ def _reusable_exchanges(version: DocumentVersion, *, skip: int) -> ReusableExcha
     return known
 
 
-def _with_separators(spans: list[Span], extracted: ExtractedText, *, since: int) -> Iterator[tuple[int, Span, str]]:
-    """Yield each span with its index and the white space before it, at most two characters."""
+def _new_chunks(spans: list[Span], extracted: ExtractedText, *, since: int) -> Iterator[_NewChunk]:
     end = spans[since - 1].end if since else 0
     for index, span in enumerate(spans[since:], start=since):
-        gap = extracted.text[end : span.start]
+        gap, text = extracted.text[end : span.start], extracted.text[span.start : span.end]
         separator = "\n\n" if gap.count("\n") > 1 else "\n" if "\n" in gap else " " if gap else ""
-        yield index, span, separator if index else ""
+        location = location_label(extracted.marks, span.start, span.end, translate=gettext)[:300]
+        page = _page(extracted.marks, span.start)
+        digest = content_hash(text, "", "")
+        yield _NewChunk(index, span, separator if index else "", text, digest, location, page)
         end = span.end
 
 
-def _write(
-    lease: Lease[DocumentVersion],
-    spans: list[tuple[int, Span, str]],
-    extracted: ExtractedText,
-    reusable: ReusableExchanges,
-    *,
-    total: int,
-) -> None:
+def _write(lease: Lease[DocumentVersion], chunks: list[_NewChunk], reusable: ReusableExchanges, *, total: int) -> None:
     """Write these chunks. Slow work is done before the transaction, which would block running answers."""
     version = lease.job
-    digests = [content_hash(extracted.text[span.start : span.end], "", "") for _, span, _ in spans]
-    reused = [reusable[digest].popleft() if reusable.get(digest) else None for digest in digests]
-    labels = [location_label(extracted.marks, span.start, span.end, translate=gettext)[:300] for _, span, _ in spans]
-    pages = [_page(extracted.marks, span.start) for _, span, _ in spans]
-
-    def build(i: int) -> Exchange:
-        index, span, _ = spans[i]
-        text = extracted.text[span.start : span.end]
-        return _build_exchange(version, text, digests[i], index, total, page=pages[i], location=labels[i])
-
-    new = {i: build(i) for i, exchange_id in enumerate(reused) if exchange_id is None}
+    reused = {chunk.index: reusable[chunk.digest].popleft() for chunk in chunks if reusable.get(chunk.digest)}
+    new = {chunk.index: _build_exchange(version, chunk, total) for chunk in chunks if chunk.index not in reused}
     entries = build_entries(new.values())
     with transaction.atomic():
         lease.renew()
-        locked = _lock_existing(reused)
-        replaced = {i: build(i) for i, id in enumerate(locked) if id is None and i not in new}
+        existing = _lock_existing(reused.values())
+        lost = [chunk for chunk in chunks if chunk.index in reused and reused[chunk.index] not in existing]
+        replaced = {chunk.index: _build_exchange(version, chunk, total) for chunk in lost}
         new |= replaced
         _save_exchanges(list(new.values()), entries + build_entries(replaced.values()))
         Chunk.objects.bulk_create(
             Chunk(
                 version=version,
-                exchange_id=locked[i] or new[i].pk,
-                index=index,
-                start=span.start,
-                end=span.end,
-                separator=separator,
-                location=labels[i],
-                page=pages[i],
+                exchange_id=new[chunk.index].pk if chunk.index in new else reused[chunk.index],
+                index=chunk.index,
+                start=chunk.span.start,
+                end=chunk.span.end,
+                separator=chunk.separator,
+                location=chunk.location,
+                page=chunk.page,
             )
-            for i, (index, span, separator) in enumerate(spans)
+            for chunk in chunks
         )
         jobs.wake_worker_on_commit("index_pending")
 
@@ -177,11 +178,10 @@ def _save_exchanges(exchanges: list[Exchange], entries: list[LexicalEntry]) -> N
     )
 
 
-def _lock_existing(exchange_ids: list[uuid.UUID | None]) -> list[uuid.UUID | None]:
-    """Lock these exchanges; return None for those that were forgotten."""
-    locked = Exchange.objects.select_for_update().filter(pk__in=[id for id in exchange_ids if id], forgotten_at=None)
-    existing = set(locked.values_list("pk", flat=True))
-    return [id if id in existing else None for id in exchange_ids]
+def _lock_existing(exchange_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
+    """Lock these exchanges; return those that were not forgotten."""
+    locked = Exchange.objects.select_for_update().filter(pk__in=list(exchange_ids), forgotten_at=None)
+    return set(locked.values_list("pk", flat=True))
 
 
 def _page(marks: Sequence[Marker], at: int) -> int | None:
@@ -191,22 +191,20 @@ def _page(marks: Sequence[Marker], at: int) -> int | None:
     return int(page.label) if page and page.label.isdecimal() else None
 
 
-def _build_exchange(
-    version: DocumentVersion, text: str, digest: str, index: int, total: int, *, page: int | None, location: str
-) -> Exchange:
+def _build_exchange(version: DocumentVersion, chunk: _NewChunk, total: int) -> Exchange:
     document = version.document
     return Exchange(
         space=document.space,
         owner_id=version.uploaded_by_id,
-        user_message=text,
+        user_message=chunk.text,
         timestamp=version.created_at,
         source=document.source,
         manual_entry=True,
         source_file=document.name,
-        chunk_index=index,
+        chunk_index=chunk.index,
         total_chunks=total,
-        metadata=metadata_of_chunk(version, page=page, location=location),
-        size=len(text),
-        content_hash=digest,
+        metadata=metadata_of_chunk(version, page=chunk.page, location=chunk.location),
+        size=len(chunk.text),
+        content_hash=chunk.digest,
         is_inactive=True,
     )
