@@ -98,11 +98,7 @@ def weigh_terms(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[t
     space_ids = list(spaces)
     has_variants = len(terms) <= _MAX_TERMS_WITH_VARIANTS
     counts = statistics.document_frequencies(terms)
-    present = (
-        _terms_in_spaces([(term, False) for term, count in counts.items() if count], space_ids)
-        if has_variants
-        else set()
-    )
+    present = terms_in_spaces((term for term, count in counts.items() if count), space_ids) if has_variants else set()
     weighted = []
     for term, word in terms.items():
         form, count, is_prefix = term, counts[term], False
@@ -212,7 +208,7 @@ def _closest_form(term: str, count: int, space_ids: Sequence[uuid.UUID]) -> tupl
         if prefix_count > count:
             return term, prefix_count, True
     shortened = [term[:end] for end in range(len(term) - 1, _MIN_SHORTENED_LENGTH - 1, -1)]
-    present = _terms_in_spaces([(form, False) for form in shortened], space_ids)
+    present = terms_in_spaces(shortened, space_ids)
     for form in shortened:
         if form in present:
             (form_count,) = statistics.document_frequencies([form]).values()
