@@ -42,18 +42,12 @@ def save_metadata_values(exchanges: Iterable[Exchange]) -> None:
 def add_metadata_values(exchanges: Iterable[Exchange]) -> None:
     """Add the metadata rows of new exchanges."""
     rows = (
-        row
+        _build_row(exchange, key, scalar, is_member=isinstance(value, list))
         for exchange in exchanges
         for key, value in exchange.metadata.items()
-        for row in _build_rows(exchange, key, value)
+        for scalar in (value if isinstance(value, list) else [value])
     )
     MetadataValue.objects.bulk_create(rows, batch_size=1000)
-
-
-def _build_rows(exchange: Exchange, key: str, value: Scalar | list[Scalar]) -> list[MetadataValue]:
-    if isinstance(value, list):
-        return [_build_row(exchange, key, member, is_member=True) for member in value]
-    return [_build_row(exchange, key, value, is_member=False)]
 
 
 def _build_row(exchange: Exchange, key: str, value: Scalar, *, is_member: bool) -> MetadataValue:

@@ -35,7 +35,8 @@ class RecallFilter:
     def filter(self) -> Filter | None:
         """Return the condition on exchanges, or None for an empty filter."""
         conditions: dict[str, object] = {
-            f"metadata.{key}": _metadata_condition(value) for key, value in self.metadata.items()
+            f"metadata.{key}": {"$in": value} if isinstance(value, list) else value
+            for key, value in self.metadata.items()
         }
         if self.documents:
             conditions[f"metadata.{DOCUMENT}"] = {"$in": [str(id) for id in self.documents]}
@@ -80,7 +81,3 @@ def describe_recall_filter(scope: RecallFilter, *, spaces: SpaceIds) -> list[str
     return [names.get(id, _("a deleted document")) for id in scope.documents] + [
         f"{key}: {value}" for key, value in scope.metadata.items()
     ]
-
-
-def _metadata_condition(value: object) -> object:
-    return {"$in": value} if isinstance(value, list) else value

@@ -161,10 +161,9 @@ def _row_groups(request: PageRequest, exchanges: list[Exchange], visible_spaces:
     for _key, grouped in groupby(exchanges, _group_key):
         found = list(grouped)
         document = _document_of(found[0])
-        is_named = document is not None and document.space_id in visible_spaces
         rows = [_build_row(request, exchange, visible_spaces) for exchange in found]
         count_text = ngettext("%(count)s passage", "%(count)s passages", len(rows)) % {"count": len(rows)}
-        name = document.name if document is not None and is_named else ""
+        name = document.name if document is not None and document.space_id in visible_spaces else ""
         groups.append(RowGroup(sorted(rows, key=lambda row: row.index), name, count_text))
     return groups
 
