@@ -41,11 +41,6 @@ def embed_async(messages: Sequence[str], embedder: Embedder, *, keep: bool = Tru
     return _threads.submit(_embed_messages, messages, partial(cache.embed_query, embedder, keep=keep)).result
 
 
-def no_vectors() -> QueryVectors | None:
-    """Return None, in place of the function of `embed_async`, for a text that the model may not receive."""
-    return None
-
-
 def embed_each_async(texts: Sequence[str], embedder: Embedder) -> Callable[[], Vectors | None]:
     """Start to embed short texts as documents, in one batch and uncached.
 

@@ -18,10 +18,10 @@ from memory.exchanges import feedback
 from memory.filters import Filter
 from memory.index import embedding_policy, generations
 from memory.lexical.marks import contains_all_words
-from memory.retrieval import get_strategy, probes, query_embedding
+from memory.retrieval import get_strategy, probes
 from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.probes import MessageTraits
-from memory.retrieval.query_embedding import no_vectors
+from memory.retrieval.query_embedding import embed_async
 from memory.retrieval.types import Hit, Query, RankedHits
 from memory.spaces.access import SpaceIds
 from memory.text import clean_text
@@ -183,9 +183,7 @@ def build_query(
     embedder = generations.embedder_for(active)
     text_spaces = options.spaces if options.text_space is None else frozenset({options.text_space})
     is_embedded = embedding_policy.may_receive_query(active.provider, text_spaces)
-    get_vectors = no_vectors
-    if is_embedded:
-        get_vectors = query_embedding.embed_async(messages, embedder, keep=options.keep_query)
+    get_vectors = embed_async(messages, embedder, keep=options.keep_query) if is_embedded else lambda: None
 
     @cache
     def get_traits() -> MessageTraits | None:
