@@ -107,10 +107,10 @@ def cluster(similarities: Vectors, level: float, max_size: int) -> list[list[int
     first, second = np.nonzero(np.triu(similarities >= level, k=1))
     order = np.argsort(-similarities[first, second], kind="stable")
     for one, other in zip(first[order].tolist(), second[order].tolist(), strict=True):
-        here, there = group_of[one], group_of[other]
-        if here is not there and len(here) + len(there) <= max_size:
-            here += there
-            group_of.update(dict.fromkeys(there, here))
+        group, joined = group_of[one], group_of[other]
+        if group is not joined and len(group) + len(joined) <= max_size:
+            group += joined
+            group_of.update(dict.fromkeys(joined, group))
     return [sorted(group) for index, group in group_of.items() if index == min(group)]
 
 
