@@ -14,7 +14,7 @@ _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add each row of the table as a line, marked with its number."""
     lines = normalise_text(decode(file.read())).split("\n")
     # Excel writes the delimiter in a separate first line.
@@ -24,8 +24,8 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     csv.field_size_limit(limits.max_characters)
     rows = csv.reader((line + "\n" for line in lines[has_separator_line:]), delimiter=delimiter)
     for number, line in label_rows(enumerate(rows, 1 + has_separator_line)):
-        draft.mark("row", str(number))
-        draft.line(line)
+        builder.mark("row", str(number))
+        builder.line(line)
 
 
 def _delimiter_of(lines: list[str]) -> str:

@@ -22,16 +22,16 @@ _IN_RUN = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _TITLE, _LIST = -1, -2
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the present text of the document, without deleted and hidden text."""
     with open_archive(file) as package:
-        draft.title = document_title(package)
+        builder.title = document_title(package)
         part = main_part(package)
         related = {relation.kind: relation.part for relation in relationships(package, part).values()}
-        body = _Body(draft, _styles_of(package, related.get("styles", "")))
+        body = _Body(builder, _styles_of(package, related.get("styles", "")))
         parse_part(package, part, body)
         if body.notes:
-            parse_part(package, related.get("footnotes", "footnotes"), _Footnotes(draft, body.notes))
+            parse_part(package, related.get("footnotes", "footnotes"), _Footnotes(builder, body.notes))
 
 
 def _styles_of(package: zipfile.ZipFile, part: str) -> dict[str, int]:
@@ -89,10 +89,10 @@ class _Paragraph:
 class _Body(XmlHandler):
     """Handle paragraphs and tables. Both can be nested (text boxes, cells), so they are kept on stacks."""
 
-    def __init__(self, draft: TextBuilder, styles: dict[str, int]) -> None:
+    def __init__(self, builder: TextBuilder, styles: dict[str, int]) -> None:
         # Numbers of footnotes by id, in order of reference.
         self.notes: dict[str, int] = {}
-        self._draft = draft
+        self._builder = builder
         self._styles = styles
         self._dropped = 0
         self._paragraphs: list[_Paragraph] = []
@@ -163,11 +163,11 @@ class _Body(XmlHandler):
             return
         if paragraph.role > 0:
             text = collapse_whitespace(text)
-            self._draft.heading(paragraph.role, text)
+            self._builder.heading(paragraph.role, text)
         elif paragraph.role == _TITLE:
-            self._draft.title = self._draft.title or text
+            self._builder.title = self._builder.title or text
         is_item = paragraph.role == _LIST and bool(text)
-        self._draft.block("- " + text if is_item else text, gap="\n" if is_item and self._after_item else "\n\n")
+        self._builder.block("- " + text if is_item else text, gap="\n" if is_item and self._after_item else "\n\n")
         self._after_item = is_item or (self._after_item and not text)
 
     def _end_table(self, rows: list[list[str]]) -> None:
@@ -175,14 +175,14 @@ class _Body(XmlHandler):
         if self._tables and self._tables[-1] and self._tables[-1][-1]:
             self._tables[-1][-1][-1] += " " + " / ".join(lines)
         else:
-            self._draft.block("\n".join(lines))
+            self._builder.block("\n".join(lines))
 
 
 class _Footnotes(_Body):
     """Handle the footnotes that the body refers to, each a paragraph that begins with its number."""
 
-    def __init__(self, draft: TextBuilder, numbers: dict[str, int]) -> None:
-        super().__init__(draft, {})
+    def __init__(self, builder: TextBuilder, numbers: dict[str, int]) -> None:
+        super().__init__(builder, {})
         self._numbers = numbers
         self._number = 0
 

@@ -18,7 +18,7 @@ from memory.errors import ExtractionError, gettext_noop
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the book's pages, with markers for chapters and headings."""
     with open_archive(file) as package:
         container = _Container()
@@ -38,10 +38,10 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
         names = _chapters(package, book)
         for part in pages:
             if part in names:
-                draft.chapter(names[part])
+                builder.chapter(names[part])
             data = package.read(part)
-            add_page(decode(data, declared=declared_in(data)), draft)
-        draft.title = collapse_whitespace(title.words)
+            add_page(decode(data, declared=declared_in(data)), builder)
+        builder.title = collapse_whitespace(title.words)
 
 
 def _chapters(package: zipfile.ZipFile, book: _Book) -> dict[str, str]:

@@ -36,15 +36,15 @@ _HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNOR
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the text of the page, with its headings marked."""
     data = file.read()
-    draft.title = add_page(decode(data, declared=declared_in(data)), draft) or draft.title
+    builder.title = add_page(decode(data, declared=declared_in(data)), builder) or builder.title
 
 
-def add_page(html: str, draft: TextBuilder) -> str:
+def add_page(html: str, builder: TextBuilder) -> str:
     """Add the text of `html`; return the page's title, or its first heading, or ""."""
-    page = _Page(draft)
+    page = _Page(builder)
     page.feed(html)
     page.close()
     page.finish()
@@ -54,11 +54,11 @@ def add_page(html: str, draft: TextBuilder) -> str:
 class _Page(HTMLParser):
     """Parse the tags with a stack of open elements, and flush a block of text at each block border."""
 
-    def __init__(self, draft: TextBuilder) -> None:
+    def __init__(self, builder: TextBuilder) -> None:
         super().__init__(convert_charrefs=True)
         self.title = ""
         self.first_heading = ""
-        self._draft = draft
+        self._builder = builder
         self._open: list[str] = []
         self._counts: Counter[str] = Counter()
         # Number of open tags when a dropped element began; 0 outside of one.
@@ -120,7 +120,7 @@ class _Page(HTMLParser):
         elif tag == "table":
             if self._tables:
                 self._tables[-1].become_layout()
-            self._tables.append(Table(self._draft))
+            self._tables.append(Table(self._builder))
         elif tag in _HEADINGS and self._tables:
             self._tables[-1].become_layout()
         elif tag == "tr" and self._tables:
@@ -155,7 +155,7 @@ class _Page(HTMLParser):
         raw, hidden = "".join(self._words), "".join(self._hidden)
         self._words.clear()
         self._hidden.clear()
-        self._draft.conceal(hidden)
+        self._builder.conceal(hidden)
         in_pre = "pre" in self._counts
         text = raw.strip("\n") if in_pre else re.sub(r" *\n *", "\n", re.sub(r"  +", " ", raw)).strip()
         if not text.strip():
@@ -165,12 +165,12 @@ class _Page(HTMLParser):
         level = next((_HEADINGS[tag] for tag in reversed(self._open[-4:]) if tag in _HEADINGS), 0)
         if level:
             self.first_heading = self.first_heading or collapse_whitespace(text)
-            self._draft.heading(level, text)
+            self._builder.heading(level, text)
             text = collapse_whitespace(text)
         if self._bullet:
-            self._draft.block("- " + text, gap="\n" if self._after_item else "\n\n")
+            self._builder.block("- " + text, gap="\n" if self._after_item else "\n\n")
         else:
-            self._draft.block(text)
+            self._builder.block(text)
         self._after_item, self._bullet = self._bullet, False
 
 

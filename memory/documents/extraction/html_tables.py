@@ -9,21 +9,21 @@ from memory.documents.extraction.labelled_rows import label_rows, line_of
 class Table:
     """Collects cells until the table turns out to be a layout; then text is added immediately."""
 
-    def __init__(self, draft: TextBuilder) -> None:
-        self._draft = draft
+    def __init__(self, builder: TextBuilder) -> None:
+        self._builder = builder
         self._rows: list[list[tuple[str, bool]]] = []
         self._cell: list[str] | None = None
         self._names_a_column = False
         self._is_layout = False
 
     def become_layout(self) -> None:
-        """Add the collected text to the draft: the table contains headings or tables, so it has no rows of values."""
+        """Add the collected text to the result: the table contains headings or tables, so it has no rows of values."""
         self._is_layout = True
         for row in self._rows:
             for text, _ in row:
-                self._draft.block(text)
+                self._builder.block(text)
         for text in self._cell or ():
-            self._draft.block(text)
+            self._builder.block(text)
         self._rows.clear()
         self._cell = None
 
@@ -52,7 +52,7 @@ class Table:
             self._cell = None
 
     def finish(self) -> None:
-        """Add the rows to the draft."""
+        """Add the rows to the text."""
         self.end_cell()
         rows = [row for row in self._rows if any(text for text, _ in row)]
         # Header cells in the markup make guessing unnecessary.
@@ -63,7 +63,7 @@ class Table:
         else:
             texts = [[text for text, _ in row] for row in rows]
             lines = [line for _, line in label_rows(enumerate(texts, 1), header=True if header else None)]
-        self._draft.block("\n".join(lines))
+        self._builder.block("\n".join(lines))
 
 
 def _named_by_first(row: list[tuple[str, bool]]) -> str:

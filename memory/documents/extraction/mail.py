@@ -19,7 +19,7 @@ _MULTIPART = re.compile(rb"^content-type:\s{0,20}multipart/", re.IGNORECASE | re
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the message in `file`, from its plain text if it has both plain text and HTML."""
     data = file.read()
     if len(_MULTIPART.findall(data)) > _MAX_MULTIPARTS:
@@ -28,18 +28,18 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     message = message_from_bytes(data, policy=policy.default)
     for name in _HEADERS:
         if value := collapse_whitespace(str(message.get(name, ""))):
-            draft.line(f"{name}: {value}")
+            builder.line(f"{name}: {value}")
     for preferred in ("plain", "html"):
         part = message.get_body((preferred,))
         if part is not None and (body := _text_of(part)).strip():
             if preferred == "html":
-                add_page(body, draft)
+                add_page(body, builder)
             else:
-                draft.block(body)
+                builder.block(body)
             break
     for attached in message.iter_attachments():
-        draft.block(f"Attachment: {_name_of(attached)}")
-    draft.title = collapse_whitespace(str(message.get("Subject", "")))
+        builder.block(f"Attachment: {_name_of(attached)}")
+    builder.title = collapse_whitespace(str(message.get("Subject", "")))
 
 
 def _text_of(part: MIMEPart) -> str:

@@ -27,7 +27,7 @@ _SHOWING = frozenset({b"Tj", b"TJ", b"'", b'"'})
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the text of each page, marked with its number from 1 in the order of the file."""
     # pypdf logs each irregularity that it works around.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
@@ -41,18 +41,18 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
             sentence = gettext_noop("This PDF has %(count)s pages; at most %(most)s can be read. Upload it in parts.")
             raise ExtractionError(sentence, count=pages, most=limits.max_pages)
         for number, page in enumerate(reader.pages, start=1):
-            draft.mark("page", str(number))
-            _add_page(page, draft)
-        draft.title = _title_of(reader)
+            builder.mark("page", str(number))
+            _add_page(page, builder)
+        builder.title = _title_of(reader)
     except (FileNotDecryptedError, DependencyError) as error:
         raise ExtractionError(_PROTECTED) from error
     except PyPdfError as error:
         raise ExtractionError(gettext_noop("This PDF is damaged and cannot be read.")) from error
-    if draft.blank and not draft.hidden:
+    if builder.blank and not builder.hidden:
         raise ExtractionError(ONLY_PICTURES)
 
 
-def _add_page(page: PageObject, draft: TextBuilder) -> None:
+def _add_page(page: PageObject, builder: TextBuilder) -> None:
     """Add the visible text of the page, and conceal the invisible text."""
     box, resources = page.cropbox, page.get("/Resources")
     visibility = PageVisibility(
@@ -62,9 +62,9 @@ def _add_page(page: PageObject, draft: TextBuilder) -> None:
     text = page.extract_text(visitor_operand_before=visibility.before, visitor_operand_after=visibility.after)
     hidden = visibility.hidden()
     if hidden:
-        draft.conceal(_extract_only(page, lambda number: number in hidden))
+        builder.conceal(_extract_only(page, lambda number: number in hidden))
         text = _extract_only(page, lambda number: number not in hidden)
-    draft.block(text.translate(_LIGATURES))
+    builder.block(text.translate(_LIGATURES))
 
 
 def _extract_only(page: PageObject, is_wanted: Callable[[int], bool]) -> str:

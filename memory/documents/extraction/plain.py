@@ -18,21 +18,21 @@ _NOT_A_PARAGRAPH = re.compile(
 )
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the text of `file` unchanged."""
-    draft.verbatim(normalise_text(decode(file.read())))
+    builder.verbatim(normalise_text(decode(file.read())))
 
 
-def read_markdown(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read_markdown(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the Markdown in `file` unchanged, with its headings marked; the first is the title."""
     text = normalise_text(decode(file.read()))
     written = 0
     for at, level, words in headings(text):
-        draft.verbatim(text[written:at])
-        draft.heading(level, words)
-        draft.title = draft.title or words
+        builder.verbatim(text[written:at])
+        builder.heading(level, words)
+        builder.title = builder.title or words
         written = at
-    draft.verbatim(text[written:])
+    builder.verbatim(text[written:])
 
 
 def headings(text: str) -> list[tuple[int, int, str]]:

@@ -24,33 +24,33 @@ _FURNITURE = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 _NO = frozenset({"0", "false"})
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add each slide, marked with its number from 1; hidden slides count but are not read."""
     with open_archive(file) as package:
-        draft.title = document_title(package)
+        builder.title = document_title(package)
         part = main_part(package)
         order = _Order()
         parse_part(package, part, order)
         related = relationships(package, part)
         for number, slide_id in enumerate(order.ids, start=1):
-            draft.mark("slide", str(number))
+            builder.mark("slide", str(number))
             if slide_id in related:
-                _add_slide(package, related[slide_id], draft)
+                _add_slide(package, related[slide_id], builder)
 
 
-def _add_slide(package: zipfile.ZipFile, slide: Relationship, draft: TextBuilder) -> None:
+def _add_slide(package: zipfile.ZipFile, slide: Relationship, builder: TextBuilder) -> None:
     shapes = _Shapes()
     parse_part(package, slide.part, shapes)
     if shapes.hidden:
         return
-    draft.title = draft.title or (shapes.titles[0] if shapes.titles else "")
+    builder.title = builder.title or (shapes.titles[0] if shapes.titles else "")
     for text in shapes.titles + shapes.texts:
-        draft.block(text)
+        builder.block(text)
     for relation in relationships(package, slide.part).values():
         if relation.kind == "notesSlide":
             notes = _Shapes()
             parse_part(package, relation.part, notes)
-            draft.block("Notes: " + "\n".join(notes.texts) if notes.texts else "")
+            builder.block("Notes: " + "\n".join(notes.texts) if notes.texts else "")
 
 
 class _Order(XmlHandler):

@@ -71,9 +71,9 @@ def _tidy(fact: Fact) -> Fact:
 
 def _read(file: BinaryIO, kind: str, limits: ExtractionLimits) -> ExtractedText:
     module, function = READERS[kind]
-    draft = TextBuilder(limits.max_characters)
-    getattr(import_module(f"memory.documents.extraction.{module}"), function)(file, draft, limits)
-    return draft.finish(kind)
+    builder = TextBuilder(limits.max_characters)
+    getattr(import_module(f"memory.documents.extraction.{module}"), function)(file, builder, limits)
+    return builder.finish(kind)
 
 
 if __name__ == "__main__":

@@ -29,27 +29,27 @@ _CELL = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _COLUMNS = 16_384
 
 
-def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
+def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None:
     """Add each visible sheet, with its name above its rows; sheets and rows are marked."""
     with open_archive(file) as package:
-        draft.title = document_title(package)
+        builder.title = document_title(package)
         part = main_part(package)
         related = relationships(package, part)
         by_kind = {relation.kind: relation.part for relation in related.values()}
         workbook, strings, formats = _Workbook(), _Strings(), XlsxNumberFormats()
         parse_part(package, part, workbook)
-        for kind, listener in (("sharedStrings", strings), ("styles", formats)):
+        for kind, handler in (("sharedStrings", strings), ("styles", formats)):
             if by_kind.get(kind, "") in package.NameToInfo:
-                parse_part(package, by_kind[kind], listener)
+                parse_part(package, by_kind[kind], handler)
         formats.from_1904 = workbook.from_1904
         for name, sheet_id in workbook.sheets:
             if sheet_id not in related or related[sheet_id].kind != "worksheet":
                 continue
-            draft.mark("sheet", name)
-            draft.block(name)
+            builder.mark("sheet", name)
+            builder.block(name)
             for number, line in label_rows(_rows(package, related[sheet_id].part, strings.all, formats)):
-                draft.mark("row", str(number), within=name)
-                draft.line(line)
+                builder.mark("row", str(number), within=name)
+                builder.line(line)
 
 
 def _rows(

@@ -28,8 +28,8 @@ class XmlHandler:
         """Handle character data; one run may arrive in parts."""
 
 
-def iterparse(file: IO[bytes], listener: XmlHandler) -> Iterator[None]:
-    """Send the events of the XML in `file` to `listener`, yielding after each block.
+def iterparse(file: IO[bytes], handler: XmlHandler) -> Iterator[None]:
+    """Send the events of the XML in `file` to `handler`, yielding after each block.
 
     Raises ExtractionError if it is not well formed, or declares entities, which can expand a few bytes to gigabytes or
     include other files.
@@ -37,11 +37,11 @@ def iterparse(file: IO[bytes], listener: XmlHandler) -> Iterator[None]:
     # Expat resolves namespaces; no name contains the separator.
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
-    parser.StartElementHandler = lambda name, attributes: listener.start(
+    parser.StartElementHandler = lambda name, attributes: handler.start(
         _local(name), {_attribute(key): value for key, value in attributes.items()}
     )
-    parser.EndElementHandler = lambda name: listener.end(_local(name))
-    parser.CharacterDataHandler = listener.text
+    parser.EndElementHandler = lambda name: handler.end(_local(name))
+    parser.CharacterDataHandler = handler.text
     parser.EntityDeclHandler = _refuse
     parser.ExternalEntityRefHandler = _refuse
     try:

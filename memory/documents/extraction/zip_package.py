@@ -45,16 +45,16 @@ def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
         raise ExtractionError(gettext_noop("This file is damaged: a part that it refers to is not in it.")) from error
 
 
-def parse_part(package: zipfile.ZipFile, part: str, listener: XmlHandler) -> None:
-    """Send the XML of `part` to `listener`. Raises KeyError if there is no such part."""
-    for _ in iterparse_part(package, part, listener):
+def parse_part(package: zipfile.ZipFile, part: str, handler: XmlHandler) -> None:
+    """Send the XML of `part` to `handler`. Raises KeyError if there is no such part."""
+    for _ in iterparse_part(package, part, handler):
         pass
 
 
-def iterparse_part(package: zipfile.ZipFile, part: str, listener: XmlHandler) -> Iterator[None]:
+def iterparse_part(package: zipfile.ZipFile, part: str, handler: XmlHandler) -> Iterator[None]:
     """Parse like `parse_part`, yielding regularly so that the caller can collect results."""
     with package.open(part) as file:
-        yield from iterparse(file, listener)
+        yield from iterparse(file, handler)
 
 
 def relationships(package: zipfile.ZipFile, part: str) -> dict[str, Relationship]:
