@@ -35,23 +35,23 @@ class Passage:
 
     number: int
     exchange: ExchangeView
-    pieces: list[QuotedChunk]
+    chunks: list[QuotedChunk]
 
     @property
     def text(self) -> str:
         """Return the joined text of the chunks; text shared by neighbours appears once, and gaps are marked."""
         joined = ""
-        for previous, piece in zip([None, *self.pieces], self.pieces, strict=False):
-            shared = max(0, previous.location.end - piece.location.start) if previous else 0
-            is_gap = previous is not None and piece.location.index > previous.location.index + 1
-            separator = "\n…\n" if is_gap else piece.location.separator
-            joined += (separator if previous and not shared else "") + piece.text[shared:]
+        for previous, chunk in zip([None, *self.chunks], self.chunks, strict=False):
+            shared = max(0, previous.location.end - chunk.location.start) if previous else 0
+            is_gap = previous is not None and chunk.location.index > previous.location.index + 1
+            separator = "\n…\n" if is_gap else chunk.location.separator
+            joined += (separator if previous and not shared else "") + chunk.text[shared:]
         return joined
 
     @property
     def label(self) -> str:
         """Return the location from the first to the last chunk: page, slide, sheet or heading."""
-        labels = [piece.location.label for piece in self.pieces if piece.location.label]
+        labels = [chunk.location.label for chunk in self.chunks if chunk.location.label]
         if not labels:
             return ""
         return labels[0] if labels[0] == labels[-1] else f"{labels[0]} to {labels[-1]}"
@@ -80,16 +80,16 @@ def build_passages(results: Sequence[Hit]) -> list[Passage]:
 
 def build_passage(number: int, exchanges: Sequence[ExchangeView]) -> Passage:
     """Return the passage with this number that consists of one exchange, or of several chunks of a document."""
-    pieces = [QuotedChunk(exchange.location, exchange.user_message) for exchange in exchanges if exchange.location]
-    return Passage(number, exchanges[0], sorted(pieces, key=lambda piece: piece.location.index))
+    chunks = [QuotedChunk(exchange.location, exchange.user_message) for exchange in exchanges if exchange.location]
+    return Passage(number, exchanges[0], sorted(chunks, key=lambda chunk: chunk.location.index))
 
 
 def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
     """Return the findable chunks around those of `passages`, by version and index."""
     condition = Q(pk__in=[])
     for passage in passages:
-        if passage.pieces:
-            first, last = passage.pieces[0].location, passage.pieces[-1].location
+        if passage.chunks:
+            first, last = passage.chunks[0].location, passage.chunks[-1].location
             condition |= Q(version=first.version_id, index__range=(first.index - _MAX_GAP, last.index + _MAX_GAP))
     rows = Chunk.objects.filter(condition, exchange__forgotten_at=None, exchange__is_inactive=False)
     columns = (*LOCATION_COLUMNS, "exchange__user_message")

@@ -184,7 +184,7 @@ def _cost(passages: Sequence[Passage]) -> int:
 
 
 def _body(passage: Passage) -> str:
-    if passage.pieces:
+    if passage.chunks:
         return neutralise(passage.text)
     message, answer = passage.exchange.user_message, passage.exchange.assistant_message
     if not answer:
@@ -197,21 +197,21 @@ def _body(passage: Passage) -> str:
 def _widen(passages: Sequence[Passage], remaining: int) -> None:
     """Add the next and the previous chunk to each passage in turn, until `remaining` tokens are used."""
     neighbours = load_neighbours(passages)
-    for location in (piece.location for passage in passages for piece in passage.pieces):
+    for location in (chunk.location for passage in passages for chunk in passage.chunks):
         neighbours.pop((location.version_id, location.index), None)
-    widening = [passage for passage in passages if passage.pieces]
+    widening = [passage for passage in passages if passage.chunks]
     while widening:
         widened = []
         for passage in widening:
             for is_after in (True, False):
-                edge = passage.pieces[-1 if is_after else 0].location
+                edge = passage.chunks[-1 if is_after else 0].location
                 key = (edge.version_id, edge.index + (1 if is_after else -1))
-                piece = neighbours.get(key)
-                cost = estimate_tokens(piece.text) if piece else 0
-                if piece is None or cost > remaining:
+                chunk = neighbours.get(key)
+                cost = estimate_tokens(chunk.text) if chunk else 0
+                if chunk is None or cost > remaining:
                     continue
                 del neighbours[key]
                 remaining -= cost
-                passage.pieces.insert(len(passage.pieces) if is_after else 0, piece)
+                passage.chunks.insert(len(passage.chunks) if is_after else 0, chunk)
                 widened.append(passage)
         widening = [passage for passage in widening if passage in widened]

@@ -72,12 +72,12 @@ def build_recall_filter(ids: Iterable[str], metadata: Mapping[str, Any], *, spac
     return RecallFilter(tuple(id for id in dict.fromkeys(document_ids) if id in existing), validate_metadata(metadata))
 
 
-def describe_recall_filter(scope: RecallFilter, *, spaces: SpaceIds) -> list[str]:
+def describe_recall_filter(recall_filter: RecallFilter, *, spaces: SpaceIds) -> list[str]:
     """Return one text per document and per metadata key.
 
     A document outside `spaces` or deleted is described as "a deleted document".
     """
-    names = dict(active_documents(spaces).filter(pk__in=scope.documents).values_list("pk", "name"))
-    return [names.get(id, _("a deleted document")) for id in scope.documents] + [
-        f"{key}: {value}" for key, value in scope.metadata.items()
+    names = dict(active_documents(spaces).filter(pk__in=recall_filter.documents).values_list("pk", "name"))
+    return [names.get(id, _("a deleted document")) for id in recall_filter.documents] + [
+        f"{key}: {value}" for key, value in recall_filter.metadata.items()
     ]
