@@ -56,7 +56,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "source": SOURCES[exchange.source],
             "space_name": exchange.space.display_name,
             "forget_url": reverse("forget_exchange", args=[exchange.id]) if can_forget else "",
-            "standing": feedback,
+            "feedback": feedback,
             "feedback_url": reverse("feedback", args=[exchange.id]),
         },
     )

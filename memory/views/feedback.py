@@ -34,8 +34,8 @@ def feedback(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
         if request.POST.get("kind") == Feedback.Kind.PINNED:
             messages.success(request, _("Pinned for you."))
         return redirect(local_path(request.GET.get("next", ""), found.get_absolute_url()))
-    (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
-    context = {"standing": standing, "url": request.get_full_path(), "place": parse_place(request)}
+    (changed,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
+    context = {"feedback": changed, "url": request.get_full_path(), "place": parse_place(request)}
     return render(request, "memory/_feedback_changed.html", context)
 
 
