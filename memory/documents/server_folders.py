@@ -42,13 +42,8 @@ def resolve_server_path(locations: Mapping[str, Path], location: str) -> list[Se
     if relative_path.is_absolute() or ".." in relative_path.parts:
         sentence = _("%(asked)s should be a path below %(alias)s:, without .. and without a leading slash.")
         raise InvalidInputError(sentence % {"asked": location, "alias": alias})
-    found = [
-        ServerFile(f"{alias}/{file.relative_to(root)}", file)
-        for file in _iterate_files(root, root / relative_path, location)
-    ]
-    if not found:
-        raise InvalidInputError(_("There are no files in %(path)s.") % {"path": location})
-    return found
+    files = _list_files(root, root / relative_path, location)
+    return [ServerFile(f"{alias}/{file.relative_to(root)}", file) for file in files]
 
 
 def list_server_folder(path: Path) -> list[ServerFile]:
@@ -59,13 +54,8 @@ def list_server_folder(path: Path) -> list[ServerFile]:
         raise _not_readable(str(path), error) from error
     if not resolved.is_dir():
         return [ServerFile(path.name, resolved)]
-    found = [
-        ServerFile(f"{resolved.name}/{file.relative_to(resolved)}", file)
-        for file in _iterate_files(resolved, resolved, str(path))
-    ]
-    if not found:
-        raise InvalidInputError(_("There are no files in %(path)s.") % {"path": path})
-    return found
+    files = _list_files(resolved, resolved, str(path))
+    return [ServerFile(f"{resolved.name}/{file.relative_to(resolved)}", file) for file in files]
 
 
 @contextmanager
@@ -87,8 +77,8 @@ def _not_readable(name: str, error: OSError) -> InvalidInputError:
     return InvalidInputError(_("%(name)s cannot be read: %(reason)s.") % {"name": name, "reason": reason})
 
 
-def _iterate_files(root: Path, target: Path, location: str) -> Iterator[Path]:
-    """Yield the file, or the files of the folder sorted by name, without hidden files and links."""
+def _list_files(root: Path, target: Path, location: str) -> list[Path]:
+    """Return the file, or the files of the folder sorted by name, without hidden files and links."""
     try:
         resolved = target.resolve(strict=True)
     except (OSError, ValueError) as error:
@@ -96,11 +86,12 @@ def _iterate_files(root: Path, target: Path, location: str) -> Iterator[Path]:
     if not resolved.is_relative_to(root):
         raise InvalidInputError(_("%(path)s is outside its folder.") % {"path": location})
     if not resolved.is_dir():
-        yield resolved
-        return
+        return [resolved]
+    found: list[Path] = []
     for folder, folders, files in os.walk(resolved):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            path = Path(folder) / name
-            if not name.startswith(".") and not path.is_symlink():
-                yield path
+        paths = [Path(folder) / name for name in sorted(files) if not name.startswith(".")]
+        found += [path for path in paths if not path.is_symlink()]
+    if not found:
+        raise InvalidInputError(_("There are no files in %(path)s.") % {"path": location})
+    return found
