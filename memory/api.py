@@ -130,7 +130,7 @@ from memory.knowledge.statements import (
 )
 from memory.knowledge.unread import MAX_CLUSTER, next_batch, unread_exchanges
 from memory.knowledge.unread import is_due as has_unread_exchanges
-from memory.lexical.marks import TextPart, contains_all_words, marked_excerpt
+from memory.lexical.marks import TextPart, marked_excerpt
 from memory.lexical.suggestions import suggest_query
 from memory.maintenance import SWEEP_STEPS, backfill, count_queued, count_unembedded_imports, embed_queued
 from memory.models import (
@@ -139,7 +139,6 @@ from memory.models import (
     Document,
     DocumentVersion,
     EmbeddingJob,
-    ErasureJob,
     Evaluation,
     Event,
     Exchange,
@@ -155,7 +154,6 @@ from memory.models import (
     Space,
     SpaceKnowledge,
     Statement,
-    StatementConflict,
     Supersession,
     Support,
 )
@@ -165,7 +163,7 @@ from memory.retrieval.by_date import BY_DATE, ids_by_date, listed_hits
 from memory.retrieval.corrections import SUPERSESSION
 from memory.retrieval.dates import DateRange, day_called, parse_date_range
 from memory.retrieval.explanations import SIMILAR
-from memory.retrieval.instruction_detection import MAX_INSTRUCTION_LENGTH, DetectedInstruction, are_instructions
+from memory.retrieval.instruction_detection import DetectedInstruction, are_instructions
 from memory.retrieval.neutralising import neutralise, neutralise_line
 from memory.retrieval.passages import group_adjacent
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens, quote_passages

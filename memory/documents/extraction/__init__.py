@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from memory.documents.extraction.formats import FORMATS, FileFormat, file_extension
+from memory.documents.extraction.formats import FORMATS, file_extension
 from memory.documents.extraction.process import extract_in_subprocess
 from memory.documents.extraction.result import (
     ExtractedText,
     ExtractionCancelledError,
     ExtractionLimits,
-    Hidden,
     Marker,
     location_label,
 )
@@ -21,8 +20,6 @@ __all__ = [
     "ExtractedText",
     "ExtractionCancelledError",
     "ExtractionLimits",
-    "FileFormat",
-    "Hidden",
     "Marker",
     "location_label",
     "read",
