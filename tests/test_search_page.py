@@ -99,6 +99,13 @@ def test_only_authors_of_readable_exchanges_can_be_chosen(crew, person):
     assert "Somebody Else" not in html
 
 
+def test_a_name_is_text_in_the_menu_of_authors(memory, person):
+    author = PersonFactory(name='<b>Bo</b> "B"')
+    exchange(author, "The boat is red.", space=group("Rowers", person, author))
+    html = signed_in(person).get(reverse("search"), {"who": author.pk}).content.decode()
+    assert f'<option value="{author.pk}" selected>&lt;b&gt;Bo&lt;/b&gt; &quot;B&quot;</option>' in html
+
+
 def page(person, typed: str, **parameters) -> str:
     return signed_in(person).get(reverse("search"), {"q": typed} | parameters).content.decode()
 

@@ -57,13 +57,7 @@ class SearchFilters(forms.Form):
     """The filters of one search; an empty field does not filter."""
 
     space = forms.ChoiceField(required=False, label=gettext_lazy("Space"))
-    who: forms.ModelChoiceField[Any] = forms.ModelChoiceField(
-        queryset=None,
-        required=False,
-        empty_label=gettext_lazy("Anyone"),
-        label=gettext_lazy("Who"),
-        widget=LongSelect,
-    )
+    who = forms.ChoiceField(required=False, label=gettext_lazy("Who"), widget=LongSelect)
     since = forms.DateField(required=False, widget=DATE_INPUT, label=gettext_lazy("From"))
     until = forms.DateField(required=False, widget=DATE_INPUT, label=gettext_lazy("Until"))
     type = forms.ChoiceField(
@@ -82,7 +76,8 @@ class SearchFilters(forms.Form):
         super().__init__(self._values)
         # Only authors of something readable: other names are not shown to everybody.
         written = memory.in_spaces(Exchange.objects.findable().filter(owner=OuterRef("pk")), self.readable)
-        authors = get_user_model().objects.filter(Exists(written)).only("name").order_by("name", "pk")
+        authors = get_user_model().objects.filter(Exists(written)).order_by("name", "pk")
+        people = list(authors.values_list("pk", "name"))
         threads = access.readable_threads(person_id).order_by("-last_message_at", "-id")
         documents = memory.active_documents(self.readable).order_by("-created_at", "-id")
         spaces = [(space.pk, space.display_name) for space in memory.list_readable_spaces(person_id)]
@@ -92,9 +87,8 @@ class SearchFilters(forms.Form):
                 self._apply(operator, resolve_date(operator, typed))
                 continue
             if operator == "from":
-                names = list(authors.values_list("pk", "name"))
-                me = [(id, word) for id, _name in names if id == person_id for word in ("me", _("me"))]
-                choices["from"] = [*names, *me]
+                me = [(id, word) for id, _name in people if id == person_id for word in ("me", _("me"))]
+                choices["from"] = [*people, *me]
             elif operator == "thread":
                 id = memory.parse_uuid(typed)
                 named = threads.filter(pk=id) if id else threads
@@ -103,7 +97,7 @@ class SearchFilters(forms.Form):
         for operator in query.negated_operators:
             sentence = _("-%(operator)s: is not possible. Only words and phrases can be excluded; remove the minus.")
             self._apply(operator, Resolved(error=sentence % {"operator": operator}))
-        self.fields["who"].queryset = authors  # type: ignore[attr-defined]
+        self._offer("who", _("Anyone"), people)
         self._offer("space", _("All spaces"), spaces)
         newest = memory.newest_in_spaces(threads, self.readable, _MAX_CHOICES, by="last_message_at")
         self._offer("thread", _("Any thread"), self._newest("thread", "title", newest, threads))
@@ -159,7 +153,7 @@ class SearchFilters(forms.Form):
         fields = self.cleaned_data
         conditions: dict[str, object] = {}
         if fields["who"]:
-            conditions["said_by"] = str(fields["who"].pk)
+            conditions["said_by"] = fields["who"]
         if fields["type"]:
             conditions["source"] = {"$in": SOURCES_OF_TYPES[fields["type"]]}
         if fields["thread"]:
@@ -191,7 +185,7 @@ class SearchFilters(forms.Form):
     def _label(self, name: str, value: Any) -> str:
         if isinstance(value, date):
             return memory.format_date(value)
-        return value.name if name == "who" else str(dict(self.fields[name].choices)[value])  # type: ignore[attr-defined]
+        return str(dict(self.fields[name].choices)[value])  # type: ignore[attr-defined]
 
     def _apply(self, operator: str, resolved: Resolved) -> None:
         name = _FIELD_OF[operator]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 from django import forms
 from django.forms.utils import flatatt
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 DATE_INPUT = forms.DateInput(attrs={"type": "date"})
-_SELECTED = mark_safe(" selected")  # no input
 
 
 class LongSelect(forms.Select):
@@ -18,11 +17,11 @@ class LongSelect(forms.Select):
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         """Return the element."""
-        options = format_html_join(
-            "",
-            '<option value="{}"{}>{}</option>',
-            ((key, _SELECTED if str(key) == str(value or "") else "", label) for key, label in self.choices),
+        chosen = str(value or "")
+        # Each text is escaped here: `format_html_join` takes seven times as long.
+        options = "".join(
+            f'<option value="{escape(str(key))}"{" selected" if str(key) == chosen else ""}>{escape(str(label))}</option>'
+            for key, label in self.choices
         )
-        return format_html(
-            "<select{}>{}</select>", flatatt(self.build_attrs({**self.attrs, "name": name}, attrs)), options
-        )
+        attributes = flatatt(self.build_attrs({**self.attrs, "name": name}, attrs))
+        return mark_safe(f"<select{attributes}>{options}</select>")
