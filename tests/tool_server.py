@@ -90,7 +90,8 @@ def _serve(port: int) -> None:
         else:
             await app(scope, receive, send)
 
-    uvicorn.run(guarded, host="127.0.0.1", port=port)
+    # Calls that never end must not delay the end of the tests.
+    uvicorn.run(guarded, host="127.0.0.1", port=port, timeout_graceful_shutdown=1)
 
 
 if __name__ == "__main__":
