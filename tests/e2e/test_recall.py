@@ -48,6 +48,25 @@ def test_an_exchange_is_recalled_in_another_thread_with_explanation_and_source(v
     expect(page.locator("article.turn:target")).to_be_in_viewport()
 
 
+def test_the_actions_of_a_passage_are_in_one_line_on_phones_while_it_has_the_focus(visit, alice, remembered_message):
+    page = visit(alice)
+    page.set_viewport_size({"width": 375, "height": 740})
+    begin_thread(page, "Where do we keep the thing that opens the glass house?")
+    wait_for_answer(page)
+    turn(page).locator(".recall__panel > summary").click()
+    item = turn(page).locator(".recall-item")
+    item.locator("summary").first.click()
+    expect(item.locator("summary").first).to_be_focused()
+
+    actions = item.locator(".recall-item__buttons .link")
+    expect(actions).to_have_text(["Pin", "Not relevant", "Forget…"])
+    texts = actions.evaluate_all(
+        "all => all.map(one => { const range = new Range(); range.selectNodeContents(one);"
+        " return range.getBoundingClientRect().bottom; })"
+    )
+    assert max(texts) - min(texts) < 2
+
+
 def test_a_long_passage_is_rendered_and_folded(visit, alice, endpoint):
     steps = "\n".join(f"- step {number}" for number in range(1, 13))
     endpoint.script(KEY, answer=f"## Winter\n\n{steps}\n\n| part | size |\n|---|---|\n| hose | 12 mm |\n\n<b>raw</b>")
