@@ -20,8 +20,9 @@ from pathlib import Path
 
 from benchmarks import memory_actions
 from benchmarks.bench import processes, workbench
+from benchmarks.command_line import command_parser
 from benchmarks.consistency import is_settled, violations
-from benchmarks.figures import command_parser, table
+from benchmarks.figures import table
 from benchmarks.footprint import run_in_process
 from benchmarks.scenario import SETTLED_WITHIN, Actors, Report, act, model, settle_and_judge
 from tests.server import ROOT, Cato, Client, running, wait_for

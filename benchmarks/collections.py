@@ -27,7 +27,8 @@ import psutil
 from numpy.typing import NDArray
 
 from benchmarks.bench import CHILDREN
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from benchmarks.temporary_store import temporary_store
 from tests import server, topology
 

@@ -21,7 +21,8 @@ from pathlib import Path
 import psutil
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from benchmarks.load import StreamEndpoint
 from benchmarks.streams import with_cato
 from tests import files

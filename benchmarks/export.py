@@ -14,7 +14,8 @@ from itertools import cycle
 import psutil
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from benchmarks.footprint import run_in_process
 from benchmarks.worker_memory import memory_of
 from tests.server import Cato, Client, running

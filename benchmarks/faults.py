@@ -22,7 +22,8 @@ from pathlib import Path
 import redis
 
 from benchmarks.bench import processes, start_valkey, workbench
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from benchmarks.scenario import Report, act, model, settle_and_judge
 from tests import deployment
 from tests.server import Cato, kill, running

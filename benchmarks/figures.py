@@ -1,15 +1,8 @@
-"""What the benchmarks share: the parser of their commands, percentiles, and tables for terminal and Markdown."""
+"""Percentiles, and tables for terminal and Markdown."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Mapping, Sequence
-
-
-def command_parser(module: str, doc: str | None) -> ArgumentParser:
-    """Return a parser of the command that runs this module; its help begins with the docstring."""
-    prog = f"python -m benchmarks.{module}"
-    return ArgumentParser(prog=prog, description=doc, formatter_class=RawDescriptionHelpFormatter)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

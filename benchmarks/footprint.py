@@ -19,7 +19,8 @@ import httpx
 import psutil
 
 from benchmarks.bench import CHILDREN, processes, workbench
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from benchmarks.index_consistency import chroma_url
 from benchmarks.load import Usage
 from tests.server import ROOT, Cato, Client, running

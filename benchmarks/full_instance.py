@@ -18,7 +18,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from benchmarks.footprint import at_rest, run_in_process, start_seconds
 from tests.fake_endpoint import FakeEndpoint
 from tests.fake_endpoint import start as start_endpoint

@@ -19,7 +19,8 @@ from types import FrameType
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from chat.rendering.highlighting import MAX_BLANK_LINES, MAX_CODE_CHARS, MAX_LINE_CHARS, can_highlight
 
 MAX_MS, NOISE_MS = 100.0, 40.0

@@ -21,7 +21,8 @@ import zipfile
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.bench import workbench
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from benchmarks.load import StreamEndpoint, Visitor
 from benchmarks.message import later_messages
 from benchmarks.pages import conversation

@@ -27,7 +27,8 @@ from pathlib import Path
 import httpx
 
 from benchmarks.bench import processes, start_valkey, workbench
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from benchmarks.scenario import Report, act, model, settle_and_judge
 from tests.server import Cato, kill, running, start, wait_for
 from tests.topology import TOPOLOGY

@@ -19,7 +19,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from benchmarks.retrieval import format_share
 from benchmarks.temporary_store import temporary_store
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY

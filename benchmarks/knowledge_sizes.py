@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from benchmarks.temporary_store import temporary_store
 
 if TYPE_CHECKING:

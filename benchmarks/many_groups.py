@@ -16,8 +16,9 @@ from pathlib import Path
 import httpx
 
 from benchmarks.bench import workbench
+from benchmarks.command_line import command_parser
 from benchmarks.consistency import is_settled
-from benchmarks.figures import command_parser, table
+from benchmarks.figures import table
 from tests.groups import make_group
 from tests.server import Cato, Client, running, wait_for
 

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.figures import command_parser
+from benchmarks.command_line import command_parser
 from benchmarks.knowledge import ExtractiveModel, extract_all
 from benchmarks.temporary_store import temporary_store
 

@@ -16,8 +16,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from benchmarks.bench import processes, workbench
+from benchmarks.command_line import command_parser
 from benchmarks.consistency import is_settled
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.figures import percentile, table
 from benchmarks.load import StreamEndpoint, Usage, Visitor, open_page
 from benchmarks.streams import RELAYS, pin_all, running_relay
 from tests.server import Cato, Client, running, wait_for

@@ -18,7 +18,8 @@ from pathlib import Path
 import httpx
 
 from benchmarks.bench import workbench
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from benchmarks.footprint import run_in_process
 from tests.server import Cato, Client, running
 

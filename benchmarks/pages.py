@@ -26,7 +26,8 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from benchmarks.bench import workbench
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from tests.fake_endpoint import FakeEndpoint, start
 from tests.server import Cato, Client, running
 

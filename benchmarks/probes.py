@@ -19,7 +19,8 @@ import django
 import numpy as np
 import yaml
 
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 
 HELD_OUT = Path(__file__).parent.parent / "tests" / "traits"
 NEW_LANGUAGES = ("nl", "pl", "ja")

@@ -17,7 +17,7 @@ from typing import Literal
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from benchmarks.bench import workbench
-from benchmarks.figures import command_parser
+from benchmarks.command_line import command_parser
 from tests.fake_endpoint import FakeEndpoint, start
 from tests.server import Cato, Client, running, wait_for
 

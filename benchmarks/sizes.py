@@ -21,7 +21,8 @@ import numpy as np
 import psutil
 
 from benchmarks.bare_chroma import chroma_client
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from benchmarks.synthetic_store import (
     BROAD_SHARE,
     NARROW_SHARE,

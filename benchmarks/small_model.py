@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from benchmarks.temporary_store import temporary_store
 from tests.questions.work import EXCHANGES
 

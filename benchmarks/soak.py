@@ -30,8 +30,9 @@ import redis
 
 from benchmarks import memory_actions
 from benchmarks.bench import processes, workbench
+from benchmarks.command_line import command_parser
 from benchmarks.consistency import is_settled, violations
-from benchmarks.figures import command_parser, format_counts, table
+from benchmarks.figures import format_counts, table
 from benchmarks.growth import Growth
 from benchmarks.index_consistency import count_drift, seconds_overdue
 from benchmarks.posting import Posts, run_beside

@@ -12,7 +12,8 @@ import time
 from functools import partial
 
 from benchmarks.bench import workbench
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import percentile, table
 from tests.fake_endpoint import start
 from tests.server import Client, running, wait_for
 from tests.socket import open_socket

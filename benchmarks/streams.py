@@ -20,8 +20,9 @@ import httpx
 import psutil
 
 from benchmarks.bench import processes, workbench
+from benchmarks.command_line import command_parser
 from benchmarks.consistency import is_settled, turns
-from benchmarks.figures import command_parser, percentile, table
+from benchmarks.figures import percentile, table
 from benchmarks.load import Page, StreamEndpoint, Usage, Visitor, open_page, pin
 from tests.server import Cato, Client, running, start, wait_for
 from tests.topology import clean_environment, free_port

@@ -11,7 +11,8 @@ import time
 import psutil
 
 from benchmarks.bench import processes, workbench
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from benchmarks.footprint import run_in_process
 from tests.server import running
 

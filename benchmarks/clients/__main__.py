@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.bench import workbench
 from benchmarks.clients.checks import KEY
 from benchmarks.clients.environments import NotInstallableError, install, install_node_packages
-from benchmarks.figures import command_parser
+from benchmarks.command_line import command_parser
 from tests.fake_endpoint import start
 from tests.server import ROOT, running
 

@@ -22,7 +22,7 @@ from openai import APIStatusError, OpenAI
 from benchmarks.bench import workbench
 from benchmarks.clients.checks import equal, report
 from benchmarks.clients.environments import NotInstallableError, install
-from benchmarks.figures import command_parser
+from benchmarks.command_line import command_parser
 from tests.server import Cato, Client, Process, running, start, wait_for
 from tests.topology import clean_environment, free_port
 

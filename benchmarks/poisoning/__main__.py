@@ -22,7 +22,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import command_parser, table
+from benchmarks.command_line import command_parser
+from benchmarks.figures import table
 from benchmarks.poisoning.attacks import ATTACKS
 from benchmarks.temporary_store import temporary_store
 
