@@ -34,7 +34,7 @@ class PartCounts:
     refused: list[str] = field(default_factory=list)
 
     def count(self, is_new: bool | None) -> None:
-        """Count a part that is new or was there already; None: it was forgotten."""
+        """Count a part. `is_new` is False for one that was there already, None for one that was forgotten."""
         self.new += is_new is True
         self.already_there += is_new is False
         self.forgotten += is_new is None

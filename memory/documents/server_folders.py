@@ -78,7 +78,10 @@ def _not_readable(name: str, error: OSError) -> InvalidInputError:
 
 
 def _list_files(root: Path, target: Path, location: str) -> list[Path]:
-    """Return the file, or the files of the folder sorted by name, without hidden files and links."""
+    """Return the file, or the files of the folder sorted by name, without hidden files and links.
+
+    Raises InvalidInputError for a path that is missing, outside `root` or without files.
+    """
     try:
         resolved = target.resolve(strict=True)
     except (OSError, ValueError) as error:

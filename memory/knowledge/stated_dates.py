@@ -94,7 +94,7 @@ def _relative_periods(sentence: str, said_at: datetime) -> Iterator[DateRange]:
     if _TOMORROW.search(sentence):
         yield DateRange(today, today + timedelta(days=2))
     for match in _NEXT.finditer(sentence):
-        # "明年" is the only unit that stands in one word with "next".
+        # In "明年" and "来年", "next" and the unit are one word.
         days = 365 if match["wide2"] else days_in(match["unit"] or match["unit2"] or match["wide"])
         yield DateRange(today, today + timedelta(days=2 * days))
     for match in _IN.finditer(sentence):

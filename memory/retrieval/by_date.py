@@ -33,6 +33,6 @@ def ids_by_date(spaces: SpaceIds, filters: Filter | None, newest: int | None = N
 
 
 def listed_hits(ids: Sequence[uuid.UUID], explanation: str = "") -> list[Hit]:
-    """Return these findable exchanges in this order as hits, which only their dates or this sentence explains."""
+    """Return hits for these findable exchanges, in this order; without an explanation, their dates are the reason."""
     views = load_views(ids)
     return [listed_hit(views[id], BY_DATE, explanation) for id in ids if id in views]

@@ -154,7 +154,7 @@ def logged_hits(turn_id: uuid.UUID, *, spaces: SpaceIds) -> dict[int, list[Hit]]
 
 
 def _part(row: RecallLogEntry, view: ExchangeView | None, *, is_forgotten: bool = False) -> RecalledPassage:
-    """Return the part of a passage that one exchange is; without its view, it has no text."""
+    """Return one exchange as a part of its passage; without a view, the part has no text."""
     return RecalledPassage(
         number=row.rank,
         exchange_ids=(row.exchange_id,),

@@ -105,7 +105,7 @@ class Hit:
 
 
 def listed_hit(exchange: ExchangeView, strategy: str, explanation: str = "") -> Hit:
-    """Return an exchange that was found otherwise than by its text as a hit, which has no similarity and no score."""
+    """Return a hit for an exchange that was not found by its text; it has no similarity and no score."""
     return Hit(exchange, None, 0.0, strategy, explanation, is_below_gate=False)
 
 

@@ -42,7 +42,10 @@ CONFIRMED_ROUTES: dict[str, set[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class InterruptedRequest:
-    """The request that the confirmation interrupted; `fields` (name, value) is empty for an address only opened."""
+    """The request that the confirmation interrupted.
+
+    `fields`, pairs of name and value, is empty for an address that was only opened.
+    """
 
     path: str
     fields: list[list[str]]

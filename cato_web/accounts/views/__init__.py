@@ -17,5 +17,5 @@ class AuthenticatedRequest(HttpRequest):
 
 
 def posted_id(request: HttpRequest, name: str) -> uuid.UUID:
-    """Return the id in a field of the form, or one that nothing has if the text is none."""
+    """Return the id in a field of the form; for any other text, an id that nothing has."""
     return parse_uuid(request.POST.get(name, "")) or uuid.UUID(int=0)

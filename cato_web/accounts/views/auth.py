@@ -148,7 +148,7 @@ def render_join(
 
 
 def render_attempt(request: HttpRequest, template: str, context: dict[str, object], status: int) -> HttpResponse:
-    """Render a page whose attempts are limited; with the status 429, it says when to try again."""
+    """Render a page on which attempts are limited; a response with status 429 says when to try again."""
     response = render(request, template, context, status=status)
     if status == 429:
         response["Retry-After"] = str(_WINDOW)

@@ -1,6 +1,6 @@
-"""What the page after a redirect shows once, such as a new token; until then it is in the login session, encrypted.
+"""Values that a page shows once, such as a new token; until it is opened, the login session has them, encrypted.
 
-A page that answers a form would create another one when it is loaded again.
+The response to the form is a redirect to that page: loading the response itself again would create another token.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from chat.encryption import decrypt, encrypt
 
 
 def keep(request: HttpRequest, name: str, shown: Any) -> None:
-    """Keep what can be written as JSON under this name, for the page that the browser opens next."""
+    """Keep a value that can be written as JSON under this name, for the page to which the response redirects."""
     request.session[name] = encrypt(json.dumps(shown)).decode()
 
 
 def take(request: HttpRequest, name: str) -> Any:
-    """Return what was kept under this name and remove it; None if nothing is kept, or the secret key has changed."""
+    """Return the value kept under this name and remove it; None if there is none, or the secret key has changed."""
     text = decrypt(request.session.pop(name, "").encode())
     return json.loads(text) if text else None

@@ -121,48 +121,41 @@ ArchivedPart = (
 )
 
 
-def read_document(item: Fields) -> ArchivedDocument:
-    """Parse the document."""
+def _read_document(item: Fields) -> ArchivedDocument:
     versions = rows_in(item.get("versions"))
     files = tuple(path for version in versions if (path := text_in(version.get("file"))))
     return ArchivedDocument(name_in(item.get("id")), text_in(item.get("name")), fields_in(item.get("metadata")), files)
 
 
-def read_attachment(item: Fields) -> ArchivedAttachment:
-    """Parse the file of messages."""
+def _read_attachment(item: Fields) -> ArchivedAttachment:
     ids = item.get("turn_ids")
     turn_ids = tuple(map(name_in, ids)) if isinstance(ids, list) else ()
     return ArchivedAttachment(name_in(item.get("id")), text_in(item.get("name")), text_in(item.get("file")), turn_ids)
 
 
-def read_instruction(item: Fields) -> ArchivedInstruction:
-    """Parse the standing instruction."""
+def _read_instruction(item: Fields) -> ArchivedInstruction:
     text = text_in(item.get("text")).strip()
     return ArchivedInstruction(text[:80], text)
 
 
-def read_opinion(item: Fields) -> ArchivedOpinion:
-    """Parse the opinion."""
+def _read_opinion(item: Fields) -> ArchivedOpinion:
     kind = text_in(item.get("opinion"))
     return ArchivedOpinion(kind, _exchange(item, "exchange_id", "turn_id"), kind)
 
 
-def read_record(item: Fields) -> ArchivedRecord:
-    """Parse the record."""
+def _read_record(item: Fields) -> ArchivedRecord:
     id, text, values = text_in(item.get("record")), text_in(item.get("user_message")), item.get("vector")
     vector = tuple(value for value in values if isinstance(value, float)) if isinstance(values, list) else None
     metadata, at = fields_in(item.get("metadata")), moment_in(item.get("timestamp"))
     return ArchivedRecord(id[:80], id, name_in(item.get("id")), text, metadata, vector, at)
 
 
-def read_supersession(item: Fields) -> ArchivedSupersession:
-    """Parse the decision."""
+def _read_supersession(item: Fields) -> ArchivedSupersession:
     later, earlier = _exchange(item, "later_id", "later_turn_id"), _exchange(item, "earlier_id", "earlier_turn_id")
     return ArchivedSupersession(later.id, later, earlier, item.get("is_confirmed") is True)
 
 
-def read_statement(item: Fields) -> ArchivedStatement:
-    """Parse the statement."""
+def _read_statement(item: Fields) -> ArchivedStatement:
     conflicts = item.get("contradicts")
     return ArchivedStatement(
         id=name_in(item.get("id")),
@@ -200,11 +193,11 @@ def _has(*keys: str) -> Callable[[Fields], bool]:
 
 # The parts, each with what recognises its objects and what parses them.
 PARTS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], ArchivedPart]], ...] = (
-    (_is_document, read_document),
-    (_has("file", "media_type", "turn_ids"), read_attachment),
-    (_has("text", "state", "turn_id", "off_at"), read_instruction),
-    (_has("exchange_id", "opinion", "turn_id"), read_opinion),
-    (_has("record", "vector", "user_message"), read_record),
-    (_has("later_id", "earlier_id", "is_confirmed"), read_supersession),
-    (_has("text", "kind", "topic", "superseded_by", "sources"), read_statement),
+    (_is_document, _read_document),
+    (_has("file", "media_type", "turn_ids"), _read_attachment),
+    (_has("text", "state", "turn_id", "off_at"), _read_instruction),
+    (_has("exchange_id", "opinion", "turn_id"), _read_opinion),
+    (_has("record", "vector", "user_message"), _read_record),
+    (_has("later_id", "earlier_id", "is_confirmed"), _read_supersession),
+    (_has("text", "kind", "topic", "superseded_by", "sources"), _read_statement),
 )

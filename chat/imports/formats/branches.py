@@ -18,9 +18,9 @@ def branch(parents: Mapping[str, str], leaf: str) -> list[str]:
     return list(path)[::-1]
 
 
-def current_leaf(parents: Mapping[str, str], times: Mapping[str, datetime | None], named: str | None = None) -> str:
-    """Return the named message, or else the latest leaf, of several with one date the last in the file; "" for none."""
-    if named is not None and named in parents:
+def current_leaf(parents: Mapping[str, str], times: Mapping[str, datetime | None], named: str = "") -> str:
+    """Return the named message, or else the latest leaf; of several with one date, the last in the file; "" for none."""
+    if named and named in parents:
         return named
     inner = set(parents.values())
     leaves = [id for id in parents if id not in inner]
