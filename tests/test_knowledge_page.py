@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 from django.test import Client
+from django.utils import timezone
 
 from chat import access as chat_access
 from chat.llm import endpoint as model_endpoint
@@ -165,7 +166,7 @@ def test_a_correction_supersedes_and_stands_above(memory, person):
     page = decide(signed_in(person), one, "correct", text="A buoy makes at most 30 retries a day.")
 
     assert "Superseded by your statement." in page
-    assert page.index("at most 30 retries") < page.index("Superseded 2")
+    assert page.index("at most 30 retries") < page.index(f"Superseded {day_text(timezone.now())}")
     assert "by the statement above" in page
     alone = page_of(signed_in(person), "?state=superseded")
     assert "by “A buoy makes at most 30 retries a day.”" in alone
