@@ -190,15 +190,35 @@ def test_since_yesterday_begins_with_the_first_minute_of_yesterday(memory, perso
 
 
 def test_a_long_list_has_pages(memory, person):
-    for number in range(51):
+    for number in range(21):
         exchange(person, f"Note {number}", "Noted.", timestamp=ago(minutes=number))
     first, second = (
         page(person, "type:said"),
         unescape(signed_in(person).get(reverse("search"), {"q": "type:said", "page": 2}).content.decode()),
     )
-    assert len(shown(first)) == 50
-    assert shown(second) == ["Note 50"]
-    assert "51 results, newest first" in second
+    assert len(shown(first)) == 20
+    assert shown(second) == ["Note 20"]
+    assert "21 results, newest first" in second
+
+
+def test_more_results_are_shown_on_request_and_the_page_goes_on_at_the_first_new_one(memory, person):
+    for number in range(23):
+        exchange(person, f"Mooring rope number {number}", "Noted.")
+    memory.index_pending()
+    client = signed_in(person)
+    first = unescape(client.get(reverse("search"), {"q": "mooring rope", "order": "newest"}).content.decode())
+    assert len(shown(first)) == 20
+    assert "The 20 best results, newest first" in first
+    (url, next_hit) = re.findall(r'href="([^"]*)#(hit-[^"]*)">Show more results', first)[0]
+    assert f'id="{next_hit}"' not in first
+
+    more = unescape(client.get(url).content.decode())
+    assert len(shown(more)) == 23
+    assert "23 results, newest first" in more
+    assert f'id="{next_hit}"' in more
+    assert "Show more results" not in more
+    # Another order of the same results shows as many.
+    assert re.search(r'href="[^"]*more=yes"\s*>Relevance', more)
 
 
 def test_an_empty_search_links_to_what_was_remembered_lately(crew, person):

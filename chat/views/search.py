@@ -45,7 +45,8 @@ from memory.api import (
     is_relevant,
 )
 
-_MAX_HITS = 50
+# Relevant hits that are shown at first, and on request.
+_HITS, _MORE_HITS = 20, 80
 # Hits below the gate that are shown after the others.
 _MAX_LESS_SIMILAR = 10
 _MAX_SUGGESTIONS = 3
@@ -76,7 +77,8 @@ def search(request: PageRequest) -> HttpResponse:
     recall_filter = memory.build_recall_filter(request.GET.getlist("only"), {}, spaces=readable)
     form = SearchFilters(request.GET, query=query, person_id=request.user.pk)
     order = request.GET.get("order", "")
-    page = _Page(query, form, recall_filter, order if order in ORDERS else RELEVANCE)
+    shows_more = bool(request.GET.get("more"))
+    page = _Page(query, form, recall_filter, order if order in ORDERS else RELEVANCE, shows_more=shows_more)
     is_valid = form.is_valid()
     context: dict[str, object] = {
         "section": "search",
@@ -117,10 +119,17 @@ class _Page:
     form: SearchFilters
     recall_filter: RecallFilter
     order: str
+    shows_more: bool
+
+    @property
+    def max_hits(self) -> int:
+        """Return how many relevant hits are shown."""
+        return _MORE_HITS if self.shows_more else _HITS
 
     def url(self, **changes: str) -> str:
         """Return the address of this search with these parameters changed."""
-        values = {"q": self.query.typed, **self.form.data, "order": self.order if self.order != RELEVANCE else ""}
+        order = self.order if self.order != RELEVANCE else ""
+        values = {"q": self.query.typed, **self.form.data, "order": order, "more": "yes" if self.shows_more else ""}
         values |= changes
         only = [("only", str(id)) for id in self.recall_filter.documents]
         return f"{reverse('search')}?{urlencode([pair for pair in values.items() if pair[1]] + only)}"
@@ -138,22 +147,25 @@ class _Page:
         hits = [hit for hit in found.results if is_relevant(hit, self.query.text)]
         # Only relevant hits are put in another order; the others would come first by their dates alone.
         less_similar = [hit for hit in found.results if hit not in hits][:_MAX_LESS_SIMILAR]
-        rows = hit_rows(in_order(hits, self.order), self.query.text)
+        shown, others = hits[: self.max_hits], hits[self.max_hits :]
+        rows = hit_rows(in_order(shown, self.order), self.query.text)
         return {
             "searched": True,
             "hits": rows,
             "less_similar": hit_rows(less_similar, self.query.text) if self.order == RELEVANCE else [],
             "note": found.note_text,
-            "total_text": count_text(len(rows), self.order, is_cut=len(hits) == _MAX_HITS),
+            "total_text": count_text(len(rows), self.order, is_cut=bool(others)),
             "orders": [Choice(str(label), self.url(order=name), name == self.order) for name, label in ORDERS.items()],
             "link": self.url(),
+            # The browser goes on at the first hit that is new.
+            "more_url": f"{self.url(more='yes')}#hit-{others[0].exchange.id}" if others and not self.shows_more else "",
             **({} if hits else self._nothing(found)),
         }
 
     def listing(self, number: str) -> dict[str, object]:
         """Return what the template shows without words to search for: all that the filters cover, the newest first."""
         ids = partial(memory.ids_by_date, self.form.spaces, self._condition(self.form))
-        pages = LongPaginator(ids(), _MAX_HITS, first=ids)
+        pages = LongPaginator(ids(), _HITS, first=ids)
         page = pages.get_page(number)
         hits = hit_rows(memory.listed_hits(list(page)), "")
         total = listed_count_text(pages.counted_rows, is_cut=pages.is_cut)
@@ -163,7 +175,7 @@ class _Page:
         return memory.search(
             self.query.text,
             spaces=form.spaces,
-            count=_MAX_HITS,
+            count=self.max_hits + _MAX_LESS_SIMILAR,
             min_similarity=form.min_similarity,
             filters=self._condition(form),
         )
@@ -208,5 +220,6 @@ class _Page:
                 continue
             found = self._search(self.form.without(names)).results
             if count := sum(is_relevant(hit, self.query.text) for hit in found):
-                suggestions.append(Choice(f"{label} ({count})", self.url(**dict.fromkeys(names, ""))))
+                counted = f"{self.max_hits}+" if count > self.max_hits else count
+                suggestions.append(Choice(f"{label} ({counted})", self.url(**dict.fromkeys(names, ""))))
         return suggestions
