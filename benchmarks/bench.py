@@ -47,7 +47,7 @@ def start_valkey(home: Path) -> Iterator[Process]:
 
 
 def processes(cato: Cato) -> dict[str, psutil.Process]:
-    """Return the running processes of this Cato by name."""
+    """Return the running processes of this Cato by name; further web processes are called web 2 and so on."""
     if topology.TOPOLOGY == "services":
         living = [p for p in cato.processes if p.name != "prepare" and p.popen.poll() is None]
         return {p.name: psutil.Process(p.popen.pid) for p in living}
@@ -57,5 +57,8 @@ def processes(cato: Cato) -> dict[str, psutil.Process]:
             command = " ".join(child.cmdline())
         except psutil.Error:  # it has just ended
             continue
-        found |= {name: child for name, word in CHILDREN.items() if word in command}
+        for name, word in CHILDREN.items():
+            if word in command:
+                number = sum(other.partition(" ")[0] == name for other in found) + 1
+                found[name if number == 1 else f"{name} {number}"] = child
     return found

@@ -1,10 +1,10 @@
 """Cost of one message: time added to the first token, CPU of each process, and 50 people who ask at once.
 
-    python -m benchmarks.message [--messages 30] [--at-once 50] [--stored 200]
+    python -m benchmarks.message [--messages 30] [--at-once 50] [--stored 200] [--web-processes 1]
 
 The endpoint answers at once with 20 tokens. Bare relays pass its answer on in the same run. The web process has core 0
-to itself; the endpoint, the pages and Cato's other processes share core 1. CATO_TEST_TOPOLOGY=services measures
-PostgreSQL, Redis and a Chroma server.
+to itself; the endpoint, the pages and Cato's other processes share core 1. Several web processes share all cores with
+them. CATO_TEST_TOPOLOGY=services measures PostgreSQL, Redis and a Chroma server.
 """
 
 from __future__ import annotations
@@ -119,17 +119,19 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=30)
     parser.add_argument("--at-once", type=int, default=50, help="people who ask at the same moment")
     parser.add_argument("--stored", type=int, default=200, help="exchanges stored before")
+    parser.add_argument("--web-processes", type=int, default=1)
     options = parser.parse_args()
     endpoint = StreamEndpoint()
     with (
         workbench() as home,
-        running(home / "cato", **endpoint.environment) as cato,
+        running(home / "cato", **endpoint.environment, CATO_SERVER_WEB_PROCESSES=str(options.web_processes)) as cato,
     ):
         administrator = cato.set_up()
         people = [cato.join(administrator, f"Person {number}") for number in range(options.at_once)]
         _store(administrator, options.stored)
         settled(cato)
-        pin_all(cato)
+        if options.web_processes == 1:
+            pin_all(cato)
         rows: list[tuple[object, ...]] = []
         for client in RELAYS:
             first, later = asyncio.run(of_relay(home, client, endpoint, options.messages))

@@ -1,9 +1,10 @@
 """Cost of streaming: CPU, gaps between frames and memory of Cato, compared with bare relays in the same run.
 
     python -m benchmarks.streams [--streams 1 50 150] [--seconds 10] [--rate 30] [--relays aiohttp openai ...]
+        [--web-processes 1]
 
 Each stream is a thread with an open page and an answer of this many tokens a second. The serving process has core 0 to
-itself; the endpoint and the pages, and Cato's other processes, share core 1.
+itself; the endpoint and the pages, and Cato's other processes, share core 1. Several web processes share all cores with them.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Measurement:
     """Observations while all streams ran."""
 
     gaps: list[float]  # seconds between frames of a page
-    cpu: float  # CPU seconds of the serving process for 1,000 tokens
+    cpu: float  # CPU seconds of the serving processes for 1,000 tokens
     other_cpu: float  # of the other processes
-    memory: float  # MiB of the serving process, at the end
+    memory: float  # MiB of the serving processes, at the end
     closed: int
     failed: int = 0
 
@@ -51,30 +52,31 @@ class Measurement:
 class Stage:
     """The processes to measure, and how a page with a running answer is opened."""
 
-    server: psutil.Process
+    servers: dict[str, psutil.Process]
     others: dict[str, psutil.Process] = field(default_factory=dict)
 
     async def measure(
         self, streams: Sequence[AbstractAsyncContextManager[Page]], seconds: float, rate: float
     ) -> Measurement:
         """Open all pages, wait until each receives tokens, and measure for `seconds`."""
-        usage = Usage({"server": self.server, **self.others})
+        serving, other = Usage(self.servers), Usage(self.others)
         clock = asyncio.get_running_loop().time
         async with AsyncExitStack() as stack:
             pages = [await stack.enter_async_context(stream) for stream in streams]
             await asyncio.wait_for(asyncio.gather(*(page.first_token() for page in pages)), 120)
             await asyncio.sleep(1)
             started = clock()
-            usage.begin()
+            serving.begin()
+            other.begin()
             await asyncio.sleep(seconds)
-            spent, ended = usage.spent(), clock()
+            ended = clock()
             times = [[at for at in page.frames if started <= at <= ended] for page in pages]
             thousands = len(pages) * rate * (ended - started) / 1000
             return Measurement(
                 gaps=[after - before for page in times for before, after in pairwise(page)],
-                cpu=spent.pop("server") / thousands,
-                other_cpu=sum(spent.values()) / thousands,
-                memory=usage.memory()["server"],
+                cpu=sum(serving.spent().values()) / thousands,
+                other_cpu=sum(other.spent().values()) / thousands,
+                memory=sum(serving.memory().values()),
                 closed=sum(page.is_closed for page in pages),
             )
 
@@ -82,7 +84,7 @@ class Stage:
 async def with_cato(cato: Cato, person: Client, endpoint: StreamEndpoint, streams: int, seconds: float) -> Measurement:
     """Measure Cato, with each page on its own thread."""
     visitor, children = Visitor(person), processes(cato)
-    web = children.pop("web")
+    web = {name: children.pop(name) for name in list(children) if name.startswith("web")}
 
     @asynccontextmanager
     async def stream(number: int) -> AsyncIterator[Page]:
@@ -102,7 +104,7 @@ async def with_relay(home: Path, client: str, endpoint: StreamEndpoint, streams:
     """Measure a bare relay."""
     async with running_relay(home, client, endpoint) as (server, url):
         pages = [open_page(url, "start") for _ in range(streams)]
-        return await Stage(server).measure(pages, seconds, endpoint.rate)
+        return await Stage({"relay": server}).measure(pages, seconds, endpoint.rate)
 
 
 @asynccontextmanager
@@ -139,15 +141,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rate", type=float, default=30.0, help="tokens a second of each stream")
     parser.add_argument("--relays", nargs="*", choices=RELAYS, default=RELAYS)
+    parser.add_argument("--web-processes", type=int, default=1)
     options = parser.parse_args()
     endpoint = StreamEndpoint(rate=options.rate)
     rows: list[tuple[object, ...]] = []
     with (
         workbench() as home,
-        running(home / "cato", **endpoint.environment) as cato,
+        running(home / "cato", **endpoint.environment, CATO_SERVER_WEB_PROCESSES=str(options.web_processes)) as cato,
     ):
         person = cato.set_up()
-        pin_all(cato)
+        if options.web_processes == 1:
+            pin_all(cato)
         failed_before = 0
         for streams in options.streams:
             # Starting many takes a while; the first must not end before the last was measured.

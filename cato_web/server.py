@@ -76,10 +76,17 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     server = _Server(config, greeting)
+    sockets = _shared_sockets(conf.server.host, conf.server.port) if conf.server.web_processes > 1 else None
     with suppress(KeyboardInterrupt):
-        server.run()
+        server.run(sockets)
     if not server.started:
         sys.exit(3)
+
+
+def _shared_sockets(host: str, port: int) -> list[socket.socket]:
+    """Listen on an address together with other web processes, among which the kernel distributes the connections."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return [socket.create_server(address, family=family, reuse_port=True) for family, _, _, _, address in found]
 
 
 def _prepare(*, is_first: bool) -> str:

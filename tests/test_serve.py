@@ -309,7 +309,7 @@ def test_a_cleanup_that_cannot_be_started_is_put_off_and_the_vector_store_runs_a
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
 
-    supervisor = Supervisor(config, ServerPlan(web, worker, chroma, None, "", None))
+    supervisor = Supervisor(config, ServerPlan([web], worker, chroma, None, "", None))
     supervisor._clean_up_if_requested()
 
     assert marker.exists()

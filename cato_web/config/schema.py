@@ -58,11 +58,12 @@ class Section(BaseModel):
 
 
 class Server(Section):
-    """Address of the web process and location of all data."""
+    """Address and number of the web processes, and location of all data."""
 
     data_dir: FilePath
     host: Annotated[str, Field(min_length=1)]
     port: Annotated[int, Field(ge=1, le=65535)]
+    web_processes: Annotated[int, Field(ge=1, le=64)]
     public_url: WebUrl | None
     language: Literal["en", "de"]
     trusted_proxies: Annotated[list[str], BeforeValidator(split_list)]

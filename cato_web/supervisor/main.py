@@ -1,4 +1,4 @@
-"""Supervisor: runs Valkey, Chroma, a worker and the web process on one machine.
+"""Supervisor: runs Valkey, Chroma, a worker and the web processes on one machine.
 
     python -m cato_web.supervisor [--config PATH] [--host HOST] [--port PORT] [--dummy-mode] [--no-vector-store]
 
@@ -121,24 +121,26 @@ class Supervisor:
             info_file.unlink(missing_ok=True)
 
     def _start(self, info_file: Path) -> None:
-        """Start everything; the worker last, when the web process responds. Raises StartupError.
+        """Start everything; the worker and further web processes last, when the first one responds. Raises StartupError.
 
         The servers start while the web process loads. Nobody waits for Chroma, which takes longer the more it stores:
         recall uses terms only until it responds.
         """
         plan = self._plan
+        first, *others = plan.web
         _write_server_info(info_file, plan, self._url, self._config.vector_store.path)
-        for child in (plan.valkey, plan.chroma, plan.web):
+        for child in (plan.valkey, plan.chroma, first):
             if child is not None:
                 child.start()
         if plan.valkey is not None:
             self._wait(lambda: accepts_connections(plan.redis_url), VALKEY_START_TIMEOUT, plan.valkey)
             if not accepts_connections(plan.redis_url):
                 raise StartupError(f"Valkey did not start ({plan.valkey.exit_description}).")
-        self._wait(self._web_answers, None, plan.web)
-        if plan.web.has_exited:
-            raise StartupError(f"The web process ended before it was ready ({plan.web.exit_description}).")
-        plan.worker.start()  # so that the first page gets all cores, and after the migrations
+        self._wait(self._web_answers, None, first)
+        if first.has_exited:
+            raise StartupError(f"The web process ended before it was ready ({first.exit_description}).")
+        for child in (*others, plan.worker):
+            child.start()  # so that the first page gets all cores, and after the migrations
 
     def _clean_up_if_requested(self) -> None:
         """If the cleanup marker exists, stop Chroma and purge deleted data from its files."""
@@ -189,16 +191,21 @@ class Supervisor:
             raise _ShutdownError
 
     def _stop_children(self) -> None:
-        """Stop the children one after the other within their grace periods; kill them after a second request."""
+        """Stop the children group after group within their grace periods; kill them after a second request."""
         is_graceful = True
-        for child in self._plan.children:
+        for group in self._plan.stop_order:
             try:
                 if is_graceful:
-                    child.terminate()
-                    self._wait(lambda child=child: child.process is None or child.has_exited, child.grace)  # type: ignore[misc]
+                    self._stop(group)
             except _ShutdownError:
                 is_graceful = False
-            child.kill()
+            for child in group:
+                child.kill()
+
+    def _stop(self, group: Sequence[ChildProcess]) -> None:
+        for child in group:
+            child.terminate()
+        self._wait(lambda: all(child.process is None or child.has_exited for child in group), group[0].grace)
 
     @property
     def _url(self) -> str:

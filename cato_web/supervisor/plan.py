@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ class StartupError(Exception):
 class ServerPlan:
     """The child processes and the addresses of the servers."""
 
-    web: ChildProcess
+    web: Sequence[ChildProcess]  # the first one prepares the installation for all
     worker: ChildProcess
     chroma: ChildProcess | None
     valkey: ChildProcess | None
@@ -38,8 +38,13 @@ class ServerPlan:
 
     @property
     def children(self) -> list[ChildProcess]:
-        """Return the processes in the order in which they are stopped."""
-        return [child for child in (self.web, self.worker, self.chroma, self.valkey) if child is not None]
+        """Return all processes."""
+        return [child for group in self.stop_order for child in group]
+
+    @property
+    def stop_order(self) -> list[Sequence[ChildProcess]]:
+        """Return the groups of processes in the order in which they are stopped."""
+        return [self.web, *([child] for child in (self.worker, self.chroma, self.valkey) if child is not None)]
 
 
 def build_plan(config: Config, runtime: Path) -> ServerPlan:
@@ -61,9 +66,14 @@ def build_plan(config: Config, runtime: Path) -> ServerPlan:
         # Embedding in the worker can wait; the other cores serve pages.
         worker_env["CATO_VECTOR_STORE_EMBEDDING_THREADS"] = "1"
     worker = ChildProcess("worker", _WORKER, worker_env, grace=10.0, niceness=10)
-    # uvicorn waits up to 15 seconds for running answers.
-    web = ChildProcess("web", [sys.executable, "-m", "cato_web.server", "--prepare"], env, grace=20.0)
+    web = [_web_process(number, env) for number in range(1, config.server.web_processes + 1)]
     return ServerPlan(web, worker, chroma, valkey, redis_url, chroma_url)
+
+
+def _web_process(number: int, env: Mapping[str, str]) -> ChildProcess:
+    name, arguments = ("web", ["--prepare"]) if number == 1 else (f"web {number}", [])
+    # uvicorn waits up to 15 seconds for running answers.
+    return ChildProcess(name, [sys.executable, "-m", "cato_web.server", *arguments], env, grace=20.0)
 
 
 _WORKER = [
