@@ -72,8 +72,8 @@ def build_plan(config: Config, runtime: Path) -> ServerPlan:
 
 def _web_process(number: int, env: Mapping[str, str]) -> ChildProcess:
     name, arguments = ("web", ["--prepare"]) if number == 1 else (f"web {number}", [])
-    # uvicorn waits up to 15 seconds for running answers.
-    return ChildProcess(name, [sys.executable, "-m", "cato_web.server", *arguments], env, grace=20.0)
+    # It waits up to 15 seconds for requests, and then up to 10 for answers.
+    return ChildProcess(name, [sys.executable, "-m", "cato_web.server", *arguments], env, grace=30.0)
 
 
 _WORKER = [
