@@ -128,8 +128,8 @@ from memory.knowledge.statements import (
     readable_statements,
     topics_of,
 )
-from memory.knowledge.unread import MAX_CLUSTER, next_batch, unread_exchanges
 from memory.knowledge.unread import is_due as has_unread_exchanges
+from memory.knowledge.unread import next_batch, unread_exchanges
 from memory.lexical.marks import TextPart, marked_excerpt
 from memory.lexical.suggestions import suggest_query
 from memory.maintenance import SWEEP_STEPS, backfill, count_queued, count_unembedded_imports, embed_queued

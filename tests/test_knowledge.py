@@ -304,7 +304,8 @@ def test_a_space_is_due_once_it_is_quiet(memory, person):
 
     assert [row.pk for row in unread_exchanges(space)] == [source.pk]
     assert not is_due(space, timezone.now())
-    assert is_due(space, timezone.now() + timedelta(minutes=6))
+    assert not is_due(space, timezone.now() + timedelta(minutes=9))
+    assert is_due(space, timezone.now() + timedelta(minutes=11))
     statement(source)
     memory.index_pending()
-    assert not is_due(space, timezone.now() + timedelta(minutes=6)), "neither what was read nor statements"
+    assert not is_due(space, timezone.now() + timedelta(minutes=11)), "neither what was read nor statements"

@@ -513,7 +513,7 @@ def test_the_page_shows_how_far_extraction_is(memory, person, monkeypatch):
         assert "Only you: Extracting from 1 exchange, about 3 minutes left" in page
         assert 'class="progress-bar__value" width="15"' in page
         assert 'hx-trigger="every 5s"' in page
-        assert "fake · 0 of 500,000 tokens today" in page
+        assert "fake · 0 of 200,000 tokens today" in page
 
     client.post(f"/knowledge/extraction/{access.personal_space(person.id).pk}?from=knowledge", {"action": "pause"})
     page = page_of(client)

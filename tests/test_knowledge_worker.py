@@ -20,7 +20,6 @@ from chat.knowledge.switching import set_knowledge
 from chat.llm import endpoint as model_endpoint
 from chat.llm import structured
 from chat.llm.structured import Completion
-from memory import api
 from memory.errors import InvalidInputError, NotFoundError
 from memory.knowledge.unread import unread_exchanges
 from memory.models import Exchange, Job, Space, SpaceKnowledge, Statement
@@ -55,9 +54,10 @@ def model(memory: Any, endpoint: Any) -> Any:
 
 
 @pytest.fixture
-def each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def each_alone(settings: Any) -> None:
     """Make a request for each exchange."""
-    monkeypatch.setattr(api, "MAX_CLUSTER", 1)
+    knowledge = settings.CATO.knowledge.model_copy(update={"max_cluster": 1})
+    settings.CATO = settings.CATO.model_copy(update={"knowledge": knowledge})
 
 
 def said(person: Any, text: str = SAID) -> Exchange:
@@ -364,7 +364,7 @@ def test_who_may_switch_it_and_what_is_recorded(person):
         with pytest.raises(error):
             set_knowledge(who.id, space, is_on=False)
     assert SpaceKnowledge.objects.filter(is_on=True, state=Job.State.PENDING).count() == 2
-    assert set_knowledge(person.id, personal, is_on=False).daily_tokens == 500_000
+    assert set_knowledge(person.id, personal, is_on=False).daily_tokens == 200_000
 
 
 @pytest.mark.parametrize("fields", [{"model": "x" * 121}, {"daily_tokens": 0}, {"daily_tokens": 10**10}])

@@ -194,6 +194,14 @@ class Chat(Section):
     max_import_mb: Count
 
 
+class Knowledge(Section):
+    """Extraction of statements."""
+
+    daily_tokens: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    quiet_minutes: Annotated[float, Field(gt=0)]
+    max_cluster: Annotated[int, Field(ge=1, le=30)]
+
+
 class Api(Section):
     """Access of API clients."""
 
@@ -312,6 +320,7 @@ class Config(Section):
     vector_store: VectorStore
     documents: Documents
     chat: Chat
+    knowledge: Knowledge
     sign_in: SignInPolicy
     openid: OpenId
     ldap: Ldap

@@ -72,7 +72,7 @@ def join_small(clusters: Sequence[Sequence[Exchange]]) -> list[list[uuid.UUID]]:
     requests: list[list[uuid.UUID]] = []
     for cluster in clusters:
         ids = [exchange.pk for exchange in cluster]
-        if requests and len(requests[-1]) + len(ids) <= memory.MAX_CLUSTER:
+        if requests and len(requests[-1]) + len(ids) <= settings.CATO.knowledge.max_cluster:
             requests[-1] += ids
         else:
             requests.append(ids)

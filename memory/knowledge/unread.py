@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
+from django.conf import settings
 from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from memory.embeddings.base import Vectors, normalise
@@ -22,12 +23,11 @@ from memory.models import EmbeddingJob, Exchange, IndexGeneration, Job
 from memory.retrieval import probes
 from memory.retrieval.levels import level_of
 
-# A space is read when nothing was stored in it for so long, or when so many exchanges are unread.
-QUIET, ENOUGH = timedelta(minutes=5), 40
+# A space is read when so many exchanges are unread, or when nothing was stored in it for `knowledge.quiet_minutes`.
+_ENOUGH = 40
 # Exchanges that are compared with each other: their number grows with the square, the work of a space only linearly,
 # since later exchanges are compared with the statements that were extracted from earlier ones.
 BATCH_SIZE = 400
-MAX_CLUSTER = 8
 # A message below this probability states nothing: of held-out ones that do, none is below it, and of small talk and
 # general tasks .97 (docs/decisions/0010-probes.md). The vector of a long message can represent only a part of it.
 _IS_INFORMATIVE, _MAX_SHORT = 0.04, 200  # characters
@@ -56,7 +56,8 @@ def is_due(space_id: uuid.UUID, now: datetime) -> bool:
     """Return whether the space has unread exchanges and was quiet, or has enough of them."""
     unread = unread_exchanges(space_id)
     newest = unread.aggregate(newest=Max("created_at"))["newest"]
-    return newest is not None and (newest <= now - QUIET or unread[:ENOUGH].count() >= ENOUGH)
+    quiet_since = now - timedelta(minutes=settings.CATO.knowledge.quiet_minutes)
+    return newest is not None and (newest <= quiet_since or unread[:_ENOUGH].count() >= _ENOUGH)
 
 
 def next_batch(space_id: uuid.UUID) -> Batch:
@@ -74,7 +75,7 @@ def next_batch(space_id: uuid.UUID) -> Batch:
     if known:
         cosines = np.stack([vectors[exchange.pk] for exchange in known])
         same_subject = level_of(generation.provider, generation.model).same_subject
-        groups = cluster(cosines @ cosines.T, same_subject, MAX_CLUSTER)
+        groups = cluster(cosines @ cosines.T, same_subject, settings.CATO.knowledge.max_cluster)
         clusters = [[known[index] for index in group] for group in groups] + clusters
     return Batch(clusters, uninformative)
 

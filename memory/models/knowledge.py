@@ -11,6 +11,11 @@ from memory.models.jobs import Job
 from memory.models.spaces import Space
 
 
+def default_daily_tokens() -> int:
+    """Return the tokens a day of a space for which no number was set."""
+    return int(settings.CATO.knowledge.daily_tokens)
+
+
 class SpaceKnowledge(Job):
     """The extraction of statements from a space: its settings, its job, and the tokens that it used on one day."""
 
@@ -18,7 +23,7 @@ class SpaceKnowledge(Job):
     is_on = models.BooleanField(default=False)
     is_paused = models.BooleanField(default=False)
     model = models.CharField(max_length=120, blank=True, help_text="the chat model; empty: the default of the endpoint")
-    daily_tokens = models.PositiveIntegerField(default=500_000)
+    daily_tokens = models.PositiveIntegerField(default=default_daily_tokens)
     tokens_used = models.PositiveIntegerField(default=0)
     tokens_used_on = models.DateField(null=True)
     backlog = models.PositiveIntegerField(
