@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from cato_web.accounts import roles
 from cato_web.accounts.models import AuditEntry, Identity, User
-from cato_web.config.schema import Ldap
+from cato_web.config.sign_in import Ldap
 from memory.spaces import access
 from tests import slapd
 from tests.factories import AdministratorFactory, PersonFactory, group, signed_in
@@ -235,6 +235,6 @@ def test_a_configuration_that_would_reveal_passwords_or_find_anybody_is_refused(
 
 
 def test_a_missing_package_is_named(directory, monkeypatch):
-    monkeypatch.setattr("cato_web.config.schema.find_spec", lambda name: None)
+    monkeypatch.setattr("cato_web.config.sign_in.find_spec", lambda name: None)
     with pytest.raises(ValidationError, match="make ldap"):
         Ldap.model_validate(settings_of(directory))

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, model_validator
 
 from cato_web.config.fields import (
     NO_REPR,
@@ -30,31 +17,15 @@ from cato_web.config.fields import (
     Similarity,
     WebUrl,
     check_collection_prefix,
-    check_domain,
-    check_issuer,
-    check_scopes,
     mode_from_bool,
-    plain_types,
     split_list,
     split_pairs,
     url_with_scheme,
 )
+from cato_web.config.section import Section
+from cato_web.config.sign_in import Ldap, OpenId, SignInPolicy
 
 Origin = Literal["command line", "environment", "file", "default"]
-
-
-class Section(BaseModel):
-    """A frozen section of the configuration. Unknown keys are ignored here; `load` warns about them."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _reject_bool_for_number(cls, value: object, info: ValidationInfo) -> object:
-        annotation = cls.model_fields[info.field_name or ""].annotation
-        if isinstance(value, bool) and {int, float} & set(plain_types(annotation)):
-            raise ValueError("it should be a number")
-        return value
 
 
 class Server(Section):
@@ -245,71 +216,6 @@ class Logging(Section):
         Literal["DEBUG", "INFO", "WARNING", "ERROR"],
         BeforeValidator(lambda level: level.upper() if isinstance(level, str) else level),
     ]
-
-
-class SignInPolicy(Section):
-    """Signing in with a password or a passkey."""
-
-    require_second_factor: Literal["nobody", "administrators", "everyone"]
-    confirm_after_minutes: Count
-
-
-class OpenId(Section):
-    """Sign-in with an OpenID Connect provider; off without an issuer."""
-
-    issuer: Annotated[WebUrl, Field(max_length=255), AfterValidator(check_issuer)] | None
-    client_id: str | None
-    client_secret: SecretStr | None
-    name: Annotated[str, Field(min_length=1, max_length=40)]
-    scopes: Annotated[str, AfterValidator(check_scopes)]
-    joins: bool
-    groups_claim: Annotated[str, Field(min_length=1)] | None
-    groups: Annotated[dict[str, str], BeforeValidator(split_pairs)]
-    administrators: Annotated[list[str], BeforeValidator(split_list)]
-    only_emails_of: Annotated[list[Annotated[str, AfterValidator(check_domain)]], BeforeValidator(split_list)]
-
-    @model_validator(mode="after")
-    def _require_client_id(self) -> OpenId:
-        if self.issuer and not self.client_id:
-            raise ValueError(f"issuer is set ({self.issuer}), so client_id should be too: what the provider calls Cato")
-        return self
-
-
-class Ldap(Section):
-    """Sign-in with the password of an LDAP directory; off without a URL."""
-
-    url: Annotated[str, url_with_scheme("ldap", "ldaps"), Field(max_length=255)] | None
-    name: Annotated[str, Field(min_length=1, max_length=40)]
-    start_tls: bool
-    ca_file: Path | None
-    bind_dn: str | None
-    bind_password: SecretStr | None
-    users_base: str
-    users_filter: Annotated[str, Field(pattern=r"%\(user\)s")]
-    email_attribute: str
-    name_attribute: str
-    joins: bool
-    groups_base: str | None
-    groups_filter: str
-    groups: Annotated[dict[str, str], BeforeValidator(split_pairs)]
-    administrators: Annotated[list[str], BeforeValidator(split_list)]
-
-    @model_validator(mode="after")
-    def _check_use(self) -> Ldap:
-        if not self.url:
-            return self
-        address = urlsplit(self.url)
-        if (
-            address.scheme == "ldap"
-            and not self.start_tls
-            and address.hostname not in ("127.0.0.1", "::1", "localhost")
-        ):
-            raise ValueError("passwords would not be encrypted on their way: use ldaps://, or set start_tls to true")
-        if not self.users_base:
-            raise ValueError(f"url is set ({self.url}), so users_base should be too: where people are in the directory")
-        if find_spec("django_auth_ldap") is None:
-            raise ValueError("the package django-auth-ldap is missing: install requirements-ldap.lock (make ldap)")
-        return self
 
 
 class Config(Section):
