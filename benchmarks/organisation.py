@@ -1,9 +1,9 @@
 """Server time of the pages of a large organisation, compared with the same pages of 200 exchanges.
 
-    python -m benchmarks.organisation [--exchanges 1000000] [--people 500] [--home FOLDER]
+    python -m benchmarks.organisation [--exchanges 1000000] [--people 500] [--home FOLDER] [--database URL]
 
-The store is filled by benchmarks/organisation_store.py, and kept in `--home` for another run. One person, an administrator,
-reads the pages; a tenth of the exchanges are their own.
+The store is filled by benchmarks/organisation_store.py, and kept in `--home` for another run; it is in SQLite, or in
+`--database`, an empty one of PostgreSQL. One person, an administrator, reads the pages; a tenth of the exchanges are their own.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ def server_times(person: Client, path: str, thread: str, questions: list[str]) -
     return took[_WARM_UP:]
 
 
-def measure(home: Path, exchanges: int, people: int) -> dict[str, list[float]]:
+def measure(home: Path, exchanges: int, people: int, **environment: str) -> dict[str, list[float]]:
     """Fill the Cato in this folder unless it is filled, and return the milliseconds of each page."""
     known = home / "organisation.json"
     if not known.exists():
-        with running(home) as cato:
+        with running(home, **environment) as cato:
             person = cato.set_up()
             questions = json.loads(run_in_process(cato, str(exchanges), str(people), module="organisation_store"))
         known.write_text(json.dumps({"email": person.email, "questions": questions}))
         print(f"{exchanges:,} exchanges are stored; load {os.getloadavg()[0]:.1f}", flush=True)
     found = json.loads(known.read_text())
-    with running(home) as cato:
+    with running(home, **environment) as cato:
         person = cato.sign_in(Client(cato.url, "", found["email"], httpx.Client()))
         thread = _newest_thread(cato, person.email)
         return {name: server_times(person, path, thread, found["questions"]) for name, path in PAGES.items()}
@@ -93,10 +93,12 @@ def main() -> None:
     parser.add_argument("--exchanges", type=int, default=1_000_000)
     parser.add_argument("--people", type=int, default=500)
     parser.add_argument("--home", type=Path, help="where the filled store is kept; else it is deleted")
+    parser.add_argument("--database", help="URL of the PostgreSQL database of the large store")
     options = parser.parse_args()
+    environment = {"DATABASE_URL": options.database} if options.database else {}
     with workbench() as folder:
         empty = measure(folder / "empty", 200, 1)
-        full = measure(options.home or folder / "full", options.exchanges, options.people)
+        full = measure(options.home or folder / "full", options.exchanges, options.people, **environment)
     rows = [
         (name, statistics.median(empty[name]), statistics.median(full[name]), percentile(full[name], 0.95))
         for name in PAGES

@@ -276,7 +276,8 @@ def _embedded(home: Path, environment: dict[str, str], watched_by: Sequence[str]
     if not env.get("DATABASE_URL") and not (data / "cato.sqlite3").exists():
         copy_prepared_data(data)
     serve = start(home, "serve", [*watched_by, *SERVE], env)
-    return Cato(home, [f"http://127.0.0.1:{port}"], env, [serve], str(home / "data" / "cato.sqlite3"))
+    database = env.get("DATABASE_URL") or str(data / "cato.sqlite3")
+    return Cato(home, [f"http://127.0.0.1:{port}"], env, [serve], database)
 
 
 def _services(home: Path, environment: dict[str, str]) -> Cato:
