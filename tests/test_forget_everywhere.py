@@ -14,7 +14,7 @@ from cato_web.accounts.models import User
 from chat import services
 from chat.answers.persistence import store_exchange
 from chat.errors import ConflictError, ThreadBusyError
-from chat.models import Attachment, Receipt, Thread, Turn
+from chat.models import Attachment, Instruction, Receipt, Thread, Turn
 from memory.exchanges.forgetting import erase_forgotten
 from memory.models import Collection, ErasureJob, Exchange, Job, RecallLogEntry
 from memory.spaces import access
@@ -122,6 +122,66 @@ def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(m
     assert "31 euros" not in shown
     assert f"Receipt {receipt.id.hex[:4]}" in page
     assert "Forgotten everywhere" in page
+
+
+def test_a_copy_of_an_answer_in_progress_is_forgotten_with_what_became_of_it(memory, person, client):
+    client.force_login(person)
+    one = turn(thread(person), SECRET, "", state="answering")
+    fork = services.fork_thread(one, person_id=person.id)
+    Turn.objects.filter(id=one.id).update(state="complete", answer="Noted: 31 euros.")
+    one.refresh_from_db()
+
+    client.post(url(remembered(one)))
+
+    assert [*Turn.objects.values_list("message", "answer")] == [("", ""), ("", "")]
+    assert "31 euros" not in client.get(f"/t/{fork.id}").content.decode()
+
+
+@pytest.mark.parametrize("is_regenerated", [False, True])
+def test_an_answer_to_a_copied_message_is_forgotten_with_the_original(memory, person, is_regenerated):
+    one = remembered(turn(thread(person), SECRET, "Noted: 31", state="stopped"))
+    (copy,) = services.fork_thread(one, person_id=person.id).turns.all()
+    if is_regenerated:
+        copy = services.regenerate(copy, person_id=person.id, client_key=one.id).posted.turn
+    Turn.objects.filter(id=copy.id).update(state="complete", answer="Noted: 31 euros.")
+    copy.refresh_from_db()
+    remembered(copy)
+    assert Exchange.objects.filter(forgotten_at=None).count() == 2
+
+    receipt = services.forget_everywhere(person.id, one.exchange_id, is_administrator=False, with_answers=False)
+
+    assert not Exchange.objects.filter(forgotten_at=None).exists()
+    assert not Turn.objects.exclude(message="").exists()
+    assert set(receipt.exchange_ids) == {str(id) for id in Exchange.objects.values_list("id", flat=True)}
+
+
+def test_who_forgets_a_copy_in_place_of_its_author_does_not_forget_the_original(memory, person):
+    author = PersonFactory()
+    crew = group("Crew", person, author)
+    one = turn(thread(author, space=crew), SECRET, "", state="failed")
+    (copy,) = services.fork_thread(one, person_id=person.id).turns.all()
+    Turn.objects.filter(id=copy.id).update(state="complete", answer="Noted: 31 euros.")
+    copy.refresh_from_db()
+    remembered(copy)
+    second = services.fork_thread(one, person_id=person.id).turns.get()
+
+    services.forget_everywhere(person.id, copy.exchange_id, is_administrator=False, with_answers=False)
+
+    assert dict(Turn.objects.values_list("id", "message")) == {one.id: SECRET, copy.id: "", second.id: ""}
+
+
+def test_an_instruction_from_a_version_that_was_not_answered_is_deleted(memory, person):
+    failed = turn(thread(person), SECRET, "", state="failed", is_typed=True)
+    Instruction.objects.create(
+        space=failed.thread.space, author=person, turn=failed, text=SECRET, state=Instruction.State.KEPT
+    )
+    again = services.regenerate(failed, person_id=person.id, client_key=failed.id).posted.turn
+    Turn.objects.filter(id=again.id).update(state="complete", answer="Noted.")
+    again.refresh_from_db()
+
+    services.forget_everywhere(person.id, remembered(again).exchange_id, is_administrator=False, with_answers=False)
+
+    assert not Instruction.objects.exists()
 
 
 def test_answers_are_forgotten_with_it_only_on_request_and_only_those_the_person_may_forget(memory, person):

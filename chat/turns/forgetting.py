@@ -18,7 +18,7 @@ from chat import access
 from chat.attachments import forget_attachments
 from chat.errors import ThreadBusyError
 from chat.mentions import delete_mentions
-from chat.models import Receipt, Thread, Turn
+from chat.models import Instruction, Receipt, Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
 from chat.rendering.citations import numbers_in_text
 from chat.threads.locks import lock_thread
@@ -43,11 +43,12 @@ class ThreadExports:
 class ForgettingScope:
     """The consequences of forgetting an exchange everywhere, as far as the person may know and forget it.
 
-    `exchange_ids` are those of all versions of its message with the same text, `answer_ids` the exchanges of the answers
-    for which they were recalled. `is_complete` is False if not all uses were examined.
+    `same_message` are the turns with its message, `exchange_ids` their exchanges, `answer_ids` the exchanges of the answers
+    for which these were recalled. `is_complete` is False if not all uses were examined.
     """
 
     turn: Turn
+    same_message: QuerySet[Turn]
     exchange_ids: Sequence[uuid.UUID]
     passages: int
     statements: int
@@ -75,12 +76,13 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
     Raises NotFoundError, also if this person may not forget it or it has no turn.
     """
     turn = turn_to_forget(person_id, exchange_id, is_administrator=is_administrator)
-    exchange_ids = [id for id in _versions(turn).values_list("exchange_id", flat=True) if id is not None]
+    same = _same_message(turn, has_all_rights=is_administrator or turn.author_id == person_id)
+    exchange_ids = [id for id in same.values_list("exchange_id", flat=True) if id is not None]
     statement_ids = memory.statements_supported_by(exchange_ids)
     uses = list(
         # A statement is recalled instead of its sources.
         RecallLogEntry.objects.filter(exchange_id__in=[*exchange_ids, *statement_ids])
-        .exclude(turn_id__in=_versions(turn).values("id"))
+        .exclude(turn_id__in=same.values("id"))
         .order_by("-at")
         .values_list("turn_id", "rank")[: _MAX_USES + 1]
     )
@@ -94,6 +96,7 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
     answer_ids = {t.exchange_id for t in own if t.exchange_id is not None}
     return ForgettingScope(
         turn=turn,
+        same_message=same,
         exchange_ids=exchange_ids,
         passages=memory.count_vectors(exchange_ids),
         statements=len(statement_ids),
@@ -116,12 +119,14 @@ def forget_everywhere(
     scope = find_scope(person_id, exchange_id, is_administrator=is_administrator)
     ids = [*scope.exchange_ids, *(scope.answer_ids if with_answers else ())]
     turns = Turn.objects.filter(
-        Q(id__in=_versions(scope.turn).values("id")) | Q(exchange_id__in=ids) | Q(copied_exchange_id__in=ids)
+        Q(id__in=scope.same_message.values("id")) | Q(exchange_id__in=ids) | Q(copied_exchange_id__in=ids)
     )
     threads = [lock_thread(id) for id in sorted(set(turns.values_list("thread_id", flat=True)))]
     found = list(turns)
     if any(turn.is_running or turn.state == Turn.State.QUEUED for turn in found):
         raise ThreadBusyError
+    # A copy of an answer that ended early can have been tried again, and has an exchange of its own then.
+    ids = sorted({*ids, *(turn.exchange_id for turn in found if turn.exchange_id is not None)})
     passages = memory.count_vectors(ids)
     memory.forget(ids, by=person_id)
     _delete_titles(threads, found)
@@ -147,11 +152,18 @@ def delete_receipts_of(person_id: uuid.UUID) -> None:
     Receipt.objects.filter(person_id=person_id).delete()
 
 
-def _versions(turn: Turn) -> QuerySet[Turn]:
-    """Return the turn and its regenerated versions, which repeat its message."""
-    return Turn.objects.filter(
-        thread_id=turn.thread_id, parent_id=turn.parent_id, author_id=turn.author_id, message=turn.message
-    )
+def _same_message(turn: Turn, *, has_all_rights: bool) -> QuerySet[Turn]:
+    """Return the turn, its regenerated versions, which repeat its message, and their copies in forks.
+
+    A copy of a turn that had no exchange yet does not name one; it has the author, text and date of the original.
+    `has_all_rights`: for the author and administrators, also the original of a copy, and what was answered again in forks.
+    """
+    copies = Q(created_at=turn.created_at)
+    if not has_all_rights:
+        # A fork is newer than the messages that it copies.
+        copies &= Q(exchange_id=None, thread__created_at__gt=turn.created_at)
+    versions = Q(thread_id=turn.thread_id, parent_id=turn.parent_id)
+    return Turn.objects.filter(versions | copies, author_id=turn.author_id, message=turn.message)
 
 
 def _exports_of(turn: Turn, person_id: uuid.UUID) -> ThreadExports | None:
@@ -185,6 +197,8 @@ def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
     ids = [turn.id for turn in turns]
     forget_attachments(turns, by=by)
     delete_mentions(turns)
+    # Those of turns without an exchange are not deleted with it.
+    Instruction.objects.filter(turn__in=ids).delete()
     memory.delete_recall_log(ids)
     # Complete: an answer that ended early could be retried or resumed.
     Turn.objects.filter(id__in=ids).update(
