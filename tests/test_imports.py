@@ -20,12 +20,12 @@ from chat.imports.formats.conversation import Unread
 from chat.imports.formats.pieces import pieces
 from chat.imports.importer import ImportReport, import_conversations
 from chat.models import Attachment, ReaderMarks, SavedPrompt, Thread, ThreadSession, Turn
-from chat.threads.lifecycle import delete_thread, move_thread
+from chat.threads.lifecycle import delete_thread, move_thread, purge_deleted
 from chat.turns.branches import switch_branch
 from memory.errors import ExtractionError, InvalidInputError
 from memory.models import Document, Exchange
 from memory.spaces import access
-from tests.factories import PNG, PersonFactory, exchange, group, process_documents, thread, turn
+from tests.factories import PNG, PersonFactory, ago, exchange, group, process_documents, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -760,6 +760,40 @@ def test_nothing_is_added_to_a_thread_deleted_meanwhile(memory, person):
     delete_thread(Thread.objects.get())
     import_json(person, [claude_conversation("One", "1", "Two", "2")])
     assert Turn.objects.count() == 1
+
+
+def import_long_thread(person, act) -> ImportReport:
+    """Import a conversation of two batches, and act on its thread between them."""
+
+    def after_first(what: str, count: int) -> None:
+        if what == "turns" and Turn.objects.count() == 50:
+            act(Thread.objects.get())
+
+    lines = io.BytesIO(json.dumps([claude_conversation(*(f"Line {n}" for n in range(120)))]).encode())
+    return import_conversations(lines, person_id=person.id, progress=after_first)
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_thread_deleted_while_it_is_imported_stays_deleted(memory, person, is_removed):
+    def delete(one: Thread) -> None:
+        delete_thread(one)
+        if is_removed:
+            Thread.objects.update(deleted_at=ago(minutes=1))
+            purge_deleted()
+
+    report = import_long_thread(person, delete)
+
+    assert not Exchange.objects.findable().exists()
+    assert not Thread.objects.filter(deleted_at=None).exists()
+    assert (report.imported, report.skipped) == (1, [("About simple", "Skipped: forgotten earlier.")])
+
+
+def test_a_thread_moved_while_it_is_imported_gets_nothing_more_that_others_could_read(person):
+    crew = group("Crew", person)
+    report = import_long_thread(person, lambda one: move_thread(one, to=crew, by=person.id))
+
+    assert Turn.objects.count() == 50
+    assert report.skipped == [("About simple", "Skipped new messages: the thread is in another space.")]
 
 
 def test_turns_of_inactive_branches_are_not_remembered_by_a_second_import(person):

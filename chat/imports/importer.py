@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from django.contrib.auth import get_user_model
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -209,13 +210,16 @@ def _import_one(
         except InvalidInputError as error:
             report.skip(title, str(error), REFUSED)
             return
-    if _is_visible_to_others(conversation, thread_id, new_pairs, space):
-        report.skip(title, _("Skipped new messages: the thread is in another space."))
-        report.already_there += 1
-        return
-    saved = 0
-    for batch in batched(new_pairs, _BATCH_SIZE):
-        with pause_after_writing():
+    saved, why = 0, ""
+    for number, batch in enumerate(batched(new_pairs, _BATCH_SIZE)):
+        with pause_after_writing(), transaction.atomic():
+            # Its owner can delete or move the thread between two batches.
+            if _is_deleted(thread_id, is_new=not number and thread_id not in existing):
+                why = _("Skipped: forgotten earlier.")
+            elif _is_visible_to_others(conversation, thread_id, batch, space):
+                why = _("Skipped new messages: the thread is in another space.")
+            if why:
+                break
             count = save_batch(conversation, title, thread_id, dated, batch, space, person_id)
         saved += count
         report.turns += count
@@ -223,6 +227,9 @@ def _import_one(
         progress("turns", count)
     report.imported += saved > 0
     report.already_there += not saved
+    if why:
+        report.skip(title, why)
+        return
     if conversation.instructions:
         try:
             save_instructions(
@@ -259,6 +266,12 @@ def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:
         return []
     parsed = parse_uuid(id)
     return [parsed] if parsed else []
+
+
+def _is_deleted(thread_id: uuid.UUID, *, is_new: bool) -> bool:
+    """Return whether the thread was deleted, or is not there although it is not `is_new`; lock its row."""
+    thread = Thread.objects.select_for_update().filter(id=thread_id).first()
+    return not is_new if thread is None else thread.deleted_at is not None
 
 
 def _is_visible_to_others(
