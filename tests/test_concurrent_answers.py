@@ -113,3 +113,12 @@ def test_answers_of_a_dead_process_do_not_count(person):
     assert post(person).state == QUEUED
     Turn.objects.filter(id=turns[0].id).update(heartbeat_at=ago(seconds=16))
     assert post(person).state == RUNNING
+
+
+def test_a_message_waits_while_its_thread_is_deleted_and_is_answered_after_the_undo(person):
+    first, _second, waiting = (post(person, f"Question {n}") for n in range(3))
+    services.delete_thread(waiting.thread)
+    assert finish(first) == services.start_all_queued() == []
+
+    assert services.restore_thread(waiting.thread)
+    assert services.start_all_queued() == [waiting.id]

@@ -69,8 +69,9 @@ def can_move_up(queued: Sequence[Turn], index: int) -> bool:
 def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
     """Start the next queued turn of the thread and return it.
 
-    Return None if no turn is queued, an answer is running in the thread, or the author has no free answer. If a limit of
-    usage was reached while it waited, it is returned as failed, with the text of the limit.
+    Return None if no turn is queued, an answer is running in the thread, the author has no free answer, or the thread is
+    deleted, which can be undone. If a limit of usage was reached while it waited, it is returned as failed, with the text of
+    the limit.
     """
     queued = Turn.objects.filter(thread_id=thread_id, state=Turn.State.QUEUED).order_by("position")
     turn = queued.first()
@@ -81,7 +82,7 @@ def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
     thread = lock_thread(thread_id)
     author_id = turn.author_id
     # The queue can have changed before its thread was locked.
-    turn = queued.first()
+    turn = queued.first() if thread.deleted_at is None else None
     if turn is None or turn.author_id != author_id or thread.is_answering() or not has_free_answer(turn.author_id):
         return None
     turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
