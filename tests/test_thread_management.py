@@ -12,6 +12,7 @@ from chat import services
 from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import ReaderMarks, Thread, ThreadSession, Turn
 from chat.rows.sidebar import thread_list
+from chat.threads import lifecycle
 from chat.threads.reader_marks import ensure_marker
 from chat.threads.titles import apply_model_title
 from memory.models import Exchange, RecallLogEntry
@@ -105,6 +106,20 @@ def test_a_deleted_thread_that_is_not_restored_is_erased_with_its_exchanges(memo
     assert not RecallLogEntry.objects.exists()
     assert not Exchange.objects.exclude(user_message="").exists()
     assert signed_in(person).post(reverse("restore_thread", args=[one.id])).status_code == 404
+
+
+def test_a_thread_restored_while_others_are_removed_stays(person, monkeypatch):
+    kept, _removed = sorted((thread(person) for _number in range(2)), key=lambda one: one.id, reverse=True)
+    Thread.objects.update(deleted_at=ago(minutes=1))
+    monkeypatch.setattr(Thread._meta, "ordering", ["id"])
+
+    def restore(*args: object) -> None:
+        Thread.objects.filter(id=kept.id).update(deleted_at=None)
+
+    monkeypatch.setattr(lifecycle, "count_before_deletion", restore)
+
+    assert services.purge_deleted() == 1
+    assert [*Thread.objects.all()] == [kept]
 
 
 def test_deleting_the_last_turns_includes_their_other_versions_and_forgets_them(memory, person):

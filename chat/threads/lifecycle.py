@@ -166,11 +166,16 @@ def delete_last_turns(thread: Thread, count: int, *, by: uuid.UUID) -> LastTurns
 
 def purge_deleted() -> int:
     """Remove a batch of threads whose deletion can no longer be undone, forget their exchanges; return the number."""
-    threads = list(Thread.objects.filter(deleted_at__lt=timezone.now() - _UNDO_WINDOW)[:_BATCH_SIZE])
-    for thread in threads:
+    due = Thread.objects.filter(deleted_at__lt=timezone.now() - _UNDO_WINDOW)
+    removed = 0
+    for thread_id in list(due.values_list("id", flat=True)[:_BATCH_SIZE]):
         with transaction.atomic():
-            _delete_row(thread, by=thread.owner_id)
-    return len(threads)
+            # An undo in time can be committed only now.
+            thread = due.select_for_update().filter(id=thread_id).first()
+            if thread is not None:
+                _delete_row(thread, by=thread.owner_id)
+                removed += 1
+    return removed
 
 
 def delete_threads_in_space(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
