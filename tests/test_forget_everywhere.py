@@ -15,6 +15,7 @@ from chat import services
 from chat.answers.persistence import store_exchange
 from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Attachment, Instruction, Receipt, Thread, Turn
+from chat.threads.titles import apply_model_title
 from memory.exchanges.forgetting import erase_forgotten
 from memory.models import Collection, ErasureJob, Exchange, Job, RecallLogEntry
 from memory.spaces import access
@@ -375,6 +376,14 @@ def test_notes_and_passages_have_no_turn_to_forget(memory, person, client):
     (note,) = add_note("The winch.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command")
     client.force_login(person)
     assert client.get(reverse("forget_everywhere", args=[note.id])).status_code == 404
+
+
+def test_a_title_that_the_model_writes_meanwhile_is_not_set(memory, secret, person):
+    before = Thread.objects.select_related("space").get(id=secret.thread_id)
+    services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=False)
+
+    assert not apply_model_title(before, "Xian at 31 euros")
+    assert Thread.objects.get(id=secret.thread_id).title == "Untitled thread"
 
 
 def test_a_title_that_a_person_chose_stays(memory, secret, person):

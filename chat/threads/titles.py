@@ -34,15 +34,15 @@ def title_prompt(turn: Turn) -> list[Message] | None:
 def apply_model_title(thread: Thread, reply: str, *, usage: dict[str, Any] | None = None) -> bool:
     """Set the title of the thread, loaded with its space, from the model's reply, with the `usage` of the request.
 
-    Return False, and store nothing, if the reply contains no title or a person has set one.
+    Return False, and store nothing, if the reply contains no title, or the thread has another one since: a person has set
+    it, or the first message was forgotten everywhere.
     """
     lines = [line for line in clean_text(reply).splitlines() if line.strip()]
     title = excerpt(without_citations(lines[0]).strip(" \t#*\"'“”„«».") if lines else "", _MAX_TITLE_LENGTH)
     if not title:
         return False
-    updated = Thread.objects.filter(id=thread.id, title_source=Thread.TitleSource.FIRST_MESSAGE).update(
-        title=title, title_source=Thread.TitleSource.MODEL, uncounted_title=usage
-    )
+    unchanged = Thread.objects.filter(id=thread.id, title=thread.title, title_source=Thread.TitleSource.FIRST_MESSAGE)
+    updated = unchanged.update(title=title, title_source=Thread.TitleSource.MODEL, uncounted_title=usage)
     if updated:
         notify_link_changed(thread)
     return bool(updated)
