@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,8 @@ from chat import services
 from chat.answers.persistence import store_exchange
 from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Attachment, Instruction, Receipt, Thread, Turn
+from chat.threads import fork
+from chat.threads.locks import lock_thread
 from chat.threads.titles import apply_model_title
 from memory.exchanges.forgetting import erase_forgotten
 from memory.models import Collection, ErasureJob, Exchange, Job, RecallLogEntry
@@ -128,14 +131,26 @@ def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(m
 def test_a_copy_of_an_answer_in_progress_is_forgotten_with_what_became_of_it(memory, person, client):
     client.force_login(person)
     one = turn(thread(person), SECRET, "", state="answering")
-    fork = services.fork_thread(one, person_id=person.id)
+    copied = services.fork_thread(one, person_id=person.id)
     Turn.objects.filter(id=one.id).update(state="complete", answer="Noted: 31 euros.")
     one.refresh_from_db()
 
     client.post(url(remembered(one)))
 
     assert [*Turn.objects.values_list("message", "answer")] == [("", ""), ("", "")]
-    assert "31 euros" not in client.get(f"/t/{fork.id}").content.decode()
+    assert "31 euros" not in client.get(f"/t/{copied.id}").content.decode()
+
+
+def test_a_fork_waits_for_what_is_forgotten_at_the_same_time(memory, secret, person, monkeypatch):
+    def lock_after_forgetting(thread_id: uuid.UUID) -> Thread:
+        services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=False)
+        return lock_thread(thread_id)
+
+    monkeypatch.setattr(fork, "lock_thread", lock_after_forgetting)
+    copied = services.fork_thread(Turn.objects.select_related("thread").get(id=secret.id), person_id=person.id)
+
+    assert copied.title == "Untitled thread"
+    assert copied.turns.get().message == ""
 
 
 @pytest.mark.parametrize("is_regenerated", [False, True])

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from chat.models import Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_thread_changed
+from chat.threads.locks import lock_thread
 from memory import api as memory
 
 _BATCH_SIZE = 500
@@ -37,7 +38,8 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID, is_included: bool = True) -
     original turns: they are not stored twice, and forgetting one also applies to the copy. An answer in progress is
     copied as interrupted.
     """
-    source = turn.thread
+    # What is forgotten everywhere at this moment is either not copied, or found in the copy.
+    source = lock_thread(turn.thread_id)
     forked = Thread.objects.create(
         owner_id=person_id,
         space=memory.personal_space(person_id),
