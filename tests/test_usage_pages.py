@@ -11,6 +11,7 @@ from cato_web.metrics import exposition
 from chat.usage.limits import limit_states
 from memory.models import Membership
 from memory.spaces import access
+from memory.spaces.groups import remove_from_group, rename_group
 from tests.factories import AdministratorFactory, PersonFactory, api_client, group, signed_in
 from tests.usage import last_month, limit, used
 
@@ -113,6 +114,23 @@ def test_managers_see_the_usage_of_their_group(memory, person):
 
     assert "Crew: 1,234 of 9,000 tokens used this month." in page(signed_in(person), f"/spaces/{crew.pk}")
     assert "1,234" not in page(signed_in(member), f"/spaces/{crew.pk}")
+
+
+def test_ones_own_usage_does_not_name_a_group_that_one_has_left(memory, person):
+    crew, others = group("Crew", person), group("Others", person)
+    used(person, 1234, space_id=crew.pk)
+    used(person, 5678, space_id=others.pk)
+    remove_from_group(crew, person.pk, by=person.pk)
+    rename_group(crew, "Layoffs")
+
+    shown = page(signed_in(person), "/settings/usage")
+    over_api = api_client(person, "read").get("/api/usage?by=space").json()
+
+    hidden = "A space that is deleted, or that you no longer read"
+    assert all(text in shown for text in ("Others", hidden, "1,234"))
+    assert "Layoffs" not in shown
+    assert [row["name"] for row in over_api["rows"]] == ["Others", hidden]
+    assert "Layoffs" in page(signed_in(AdministratorFactory()), "/admin/usage?by=space")
 
 
 def test_the_limits_of_a_deleted_group_and_a_revoked_token_are_removed(memory, person):

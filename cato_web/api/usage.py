@@ -144,7 +144,7 @@ def get_usage(
     """Return what the user used of models in a month, and the limits that apply to this request."""
     person_id, of = current_user(request).pk, UsageFilter(person_id=current_user(request).pk)
     states = limit_states(person_id=person_id, api_token_id=request.auth.token_id)
-    return Usage(**_usage(month, by, of), limits=[_status(state) for state in states])
+    return Usage(**_usage(month, by, of, reader_id=person_id), limits=[_status(state) for state in states])
 
 
 @router.get("/admin/usage", auth=READ, response=responses(EveryonesUsage))
@@ -206,10 +206,10 @@ def delete_price(request: ApiRequest, model: Annotated[Text, Query(max_length=12
     return _prices()
 
 
-def _usage(month: str | None, by: str, of: UsageFilter) -> dict[str, Any]:
+def _usage(month: str | None, by: str, of: UsageFilter, *, reader_id: uuid.UUID | None = None) -> dict[str, Any]:
     first = month_start() if month is None else date.fromisoformat(f"{month}-01")
     sums = usage_by(by, first, of)
-    names = names_of(by, [row.key for row in sums])
+    names = names_of(by, [row.key for row in sums], reader_id=reader_id)
     rows = [
         UsageRow(**_counts(row), key=None if row.key is None else str(row.key), name=names[row.key]) for row in sums
     ]

@@ -10,11 +10,15 @@ from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import ApiToken, User
 from chat.models import UsageDay, UsageLimit
+from memory import api as memory
 from memory.api import Space
 
 
-def names_of(dimension: str, keys: Iterable[Any]) -> dict[Any, str]:
-    """Return the names of the keys of a dimension of usage; None is what belongs to none."""
+def names_of(dimension: str, keys: Iterable[Any], *, reader_id: uuid.UUID | None = None) -> dict[Any, str]:
+    """Return the names of the keys of a dimension of usage; None is what belongs to none.
+
+    `reader_id`: the person who is told them, of spaces only those that they read; None: an administrator.
+    """
     keys = list(keys)
     if dimension == "model":
         return {key: key for key in keys}
@@ -22,6 +26,9 @@ def names_of(dimension: str, keys: Iterable[Any]) -> dict[Any, str]:
         return {key: str(UsageDay.Purpose(key).label) for key in keys}
     ids = [key for key in keys if key is not None]
     known, missing, none = _READERS[dimension](ids)
+    if dimension == "space" and reader_id is not None:
+        known = {id: known[id] for id in known.keys() & memory.readable_space_ids(reader_id)}
+        missing = _("A space that is deleted, or that you no longer read")
     return {key: none if key is None else known.get(key, missing) for key in keys}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -79,10 +80,12 @@ def month_choices(chosen: date, of: UsageFilter = EVERYBODY) -> list[MonthChoice
     return [MonthChoice(f"{m:%Y-%m}", formats.date_format(m, "YEAR_MONTH_FORMAT"), m == chosen) for m in months]
 
 
-def usage_rows(by: str, month: date, of: UsageFilter = EVERYBODY) -> Sequence[UsageRow]:
-    """Return the sums of a month by a dimension, the largest first."""
+def usage_rows(
+    by: str, month: date, of: UsageFilter = EVERYBODY, *, reader_id: uuid.UUID | None = None
+) -> Sequence[UsageRow]:
+    """Return the sums of a month by a dimension, the largest first, with the names that `names_of` gives this reader."""
     sums = usage_by(by, month, of)
-    names = names_of(by, [row.key for row in sums])
+    names = names_of(by, [row.key for row in sums], reader_id=reader_id)
     currency = get_currency()
     return [_row(row, names[row.key], currency) for row in sums]
 

@@ -134,7 +134,7 @@ def own_usage(request: AuthenticatedRequest) -> HttpResponse:
         (_DIMENSION_LABELS["model"], usage_rows("model", month, of), usage_total(month, of))
     ]
     for by in ("purpose", "space", "token"):
-        rows = usage_rows(by, month, of)
+        rows = usage_rows(by, month, of, reader_id=request.user.pk)
         if len(rows) > 1:
             tables.append((_DIMENSION_LABELS[by], rows, None))
     context = {
