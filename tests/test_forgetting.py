@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import uuid
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from memory import jobs, signals
@@ -34,7 +36,7 @@ from memory.models import (
 )
 from memory.spaces import access
 from tests.crashes import crashes_at
-from tests.factories import PersonFactory, exchange, sweep_memory
+from tests.factories import PersonFactory, exchange, statement, sweep_memory
 from tests.topology import IS_LONG
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -432,3 +434,38 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_erasure(memory, person, monk
     assert step > 30
     assert CachedEmbedding.objects.count() == Exchange.objects.filter(forgotten_at=None).count()
     assert cache.delete_unreferenced(CachedEmbedding.objects.values_list("content_hash", flat=True)) == 0
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has one writer at a time")
+def test_two_sources_of_a_statement_are_forgotten_at_the_same_time(memory, person, monkeypatch):
+    first, second = exchange(person, "A buoy makes 28 retries."), exchange(person, "It makes 28 retries a day.")
+    based = statement(first, second)
+    has_begun, delete_statements = threading.Event(), forgetting.delete_statements
+
+    def forget_second() -> None:
+        memory.forget([second.pk], by=person.id)
+        connection.close()
+
+    def delete_and_wait(exchange_ids: list[uuid.UUID]) -> None:
+        delete_statements(exchange_ids)
+        if first.pk in exchange_ids:
+            other.start()
+            while not (has_begun.wait(0.02) or waits_for_lock()):
+                pass
+        elif second.pk in exchange_ids:
+            has_begun.set()
+
+    def waits_for_lock() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            return bool(cursor.fetchone()[0])
+
+    other = threading.Thread(target=forget_second)
+    monkeypatch.setattr(forgetting, "delete_statements", delete_and_wait)
+    memory.forget([first.pk], by=person.id)
+    other.join()
+
+    forgotten = Exchange.objects.exclude(forgotten_at=None)
+    assert set(forgotten.values_list("id", flat=True)) == {first.pk, second.pk, based.pk}

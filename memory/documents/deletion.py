@@ -18,7 +18,8 @@ from memory import jobs, signals
 from memory.documents.publishing import hide_chunks
 from memory.events import record_events
 from memory.exchanges.forgetting import forget
-from memory.models import Chunk, Document, DocumentVersion, Event, Exchange, HiddenPassage
+from memory.knowledge.sources import lock_with_statements
+from memory.models import Chunk, Document, DocumentVersion, Event, HiddenPassage
 from memory.models.documents import FOLDER
 from memory.utils import stored_files
 
@@ -144,7 +145,7 @@ def _forget_batch() -> bool:
         return False
     with transaction.atomic():
         # A new version may have reused some of them meanwhile; it locks those.
-        list(Exchange.objects.select_for_update().filter(pk__in=exchange_ids).values_list("pk"))
+        lock_with_statements(exchange_ids)
         rows = unneeded.filter(exchange__in=exchange_ids).values_list("version__uploaded_by_id", "exchange_id")
         by_person: dict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
         for person_id, exchange_id in rows:

@@ -25,7 +25,7 @@ from memory.exchanges.requeueing import requeue_changed
 from memory.exchanges.supersessions import delete_supersessions
 from memory.index import generations, placement, store
 from memory.index.vectors import all_vector_ids
-from memory.knowledge.sources import delete_statements, drop_sources
+from memory.knowledge.sources import delete_statements, drop_sources, lock_with_statements
 from memory.lexical.indexing import delete_entries
 from memory.models import (
     CachedEmbedding,
@@ -74,6 +74,8 @@ def forget(
     `as_part_of_a_document`: `by` deleted or replaced a document, which has its own signal and events. `operation`: the bulk
     operation whose receipt counts these exchanges.
     """
+    exchange_ids = list(exchange_ids)
+    lock_with_statements(exchange_ids)
     forgotten: list[uuid.UUID] = []
     statements: list[uuid.UUID] = []
     for batch in batched(exchange_ids, _BATCH_SIZE):

@@ -21,7 +21,12 @@ from memory.exchanges.metadata import add_metadata_values, save_metadata_values,
 from memory.exchanges.requeueing import requeue_changed
 from memory.index.generations import writable_generations
 from memory.index.parts import embedding_hash
-from memory.knowledge.sources import follow_sources, sources_changed, statements_supported_by
+from memory.knowledge.sources import (
+    follow_sources,
+    lock_with_statements,
+    sources_changed,
+    statements_supported_by,
+)
 from memory.lexical.indexing import index_terms
 from memory.models import EmbeddingJob, Event, Exchange, Space
 from memory.text import clean_text
@@ -219,10 +224,11 @@ def activate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
 @transaction.atomic
 def _set_inactive(exchange_ids: Iterable[uuid.UUID | None], *, is_inactive: bool, is_citable: bool) -> int:
     ids = [id for id in exchange_ids if id is not None]
+    lock_with_statements(ids)
     changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(
         is_inactive=is_inactive, is_citable=is_citable
     )
-    rows = list(changed.select_for_update().only("thread_id", "space_id", "is_inactive"))
+    rows = list(changed.only("thread_id", "space_id", "is_inactive"))
     record_events(
         Event.Kind.EXCHANGE_HIDDEN if is_inactive else Event.Kind.EXCHANGE_SHOWN,
         [row for row in rows if row.is_inactive != is_inactive],

@@ -13,7 +13,7 @@ from memory.documents.uploads import numbered_names
 from memory.errors import InvalidInputError
 from memory.events import record_events
 from memory.exchanges.forgetting import forget
-from memory.knowledge.sources import drop_sources
+from memory.knowledge.sources import drop_sources, lock_with_statements
 from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Event, Exchange, LexicalEntry, Space
 from memory.spaces.access import ensure_open
 from memory.utils.batching import batched
@@ -71,6 +71,7 @@ def _send_moved_on_commit(by: uuid.UUID, to: Space, **what: uuid.UUID) -> None:
 
 def _move(exchanges: QuerySet[Exchange], to: Space, *, by: uuid.UUID) -> int:
     ids = list(exchanges.exclude(space=to).values_list("id", flat=True))
+    lock_with_statements(ids)
     for batch in batched(ids, _BATCH_SIZE):
         Exchange.objects.filter(id__in=batch).update(space=to)
         LexicalEntry.objects.filter(exchange_id__in=batch).update(space=to)

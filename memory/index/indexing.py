@@ -197,6 +197,7 @@ def _mark_indexed(rows: list[EmbeddingJob], collection: Collection) -> int:
             for e in Exchange.objects.select_for_update()
             .filter(id__in=[row.exchange_id for row in rows])
             .only("id", "version", "space_id", "forgotten_at")
+            .order_by("id")
         }
         current_jobs = {job.pk: job for job in _lock_jobs(rows).only("pk", "attempt", "collection_id")}
         done: dict[tuple[int, int], list[EmbeddingJob]] = defaultdict(list)

@@ -11,6 +11,24 @@ from django.utils import timezone
 
 from memory.events import record_events
 from memory.models import Event, Exchange, Statement, StatementConflict, Support, is_findable
+from memory.utils.batching import batched
+
+_BATCH_SIZE = 500
+
+
+def lock_with_statements(exchange_ids: Iterable[uuid.UUID]) -> None:
+    """Lock the exchanges, those that follow them, the statements that they support, and the other sources of these.
+
+    Forgetting, hiding or moving the exchanges can write all of these rows. They are locked in the order of their ids, so
+    that what changes another one of them at the same time waits here, before it has written anything.
+    """
+    ids = set(exchange_ids)
+    for batch in batched(list(ids), _BATCH_SIZE):
+        supported = Support.objects.filter(exchange_id__in=batch).values("statement_id")
+        pairs = Support.objects.filter(statement_id__in=supported).values_list("statement_id", "exchange_id")
+        ids.update(Exchange.objects.filter(previous_id__in=batch).values_list("id", flat=True), *pairs)
+    for batch in batched(sorted(ids), _BATCH_SIZE):
+        list(Exchange.objects.select_for_update().filter(id__in=batch).order_by("id").values_list("id"))
 
 
 def drop_sources(exchange_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[uuid.UUID]]:

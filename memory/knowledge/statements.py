@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from memory.errors import NotFoundError
 from memory.exchanges.lifecycle import NewExchange, remember_many
-from memory.knowledge.sources import follow_sources
+from memory.knowledge.sources import follow_sources, lock_with_statements
 from memory.models import Exchange, Space, Statement, Support, is_findable
 from memory.spaces import access
 from memory.spaces.access import SpaceIds
@@ -117,6 +117,7 @@ def readable_statements(spaces: SpaceIds) -> QuerySet[Statement]:
 
 def statement_to_change(person_id: uuid.UUID, statement_id: uuid.UUID) -> Statement:
     """Return the statement with its exchange and space, locked, if this person can read it. Raises NotFoundError."""
+    lock_with_statements([statement_id])
     rows = (
         readable_statements(access.readable_space_ids(person_id))
         .select_for_update(of=("self",))
