@@ -56,6 +56,23 @@ def test_a_hit_has_similarity_and_explanation(memory, person):
     assert result.explanation == "Contains “boiler” and “heats”"
 
 
+@pytest.mark.parametrize(
+    ("fact", "question", "explanation"),
+    [
+        ("西安精密机械有限公司的报价单。", "西安精密机械的交货期是多少周？", "Contains “西安精密机械”"),
+        ("交货期为十二周。", "西安精密机械的交货期是多少周？", "Contains “交货期”"),
+        ("東京の倉庫にあります。", "東京の鍵", "Contains “東京の”"),
+    ],
+)
+def test_an_explanation_quotes_only_what_a_text_without_spaces_contains(memory, person, fact, question, explanation):
+    exchange(person, fact)
+    memory.index_pending()
+
+    (result,) = memory.search(question, spaces=access.readable_space_ids(person.id)).results
+
+    assert result.explanation == explanation
+
+
 SIMILAR = (
     "The kick-off with Schulz is on 3 March in Turku.",
     "Lunch with Meyer's team was nice.",

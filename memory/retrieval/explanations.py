@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from memory.lexical.bm25 import matching_terms
+from memory.lexical.analyser import analyse, separates_words
+from memory.lexical.bm25 import QueryTerm, matching_terms
 from memory.lexical.languages import certain_language
 from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.dates import DateRange
@@ -61,7 +62,28 @@ def _describe_shared_terms(candidate: Candidate, pool: CandidatePool) -> str:
         return ""
     max_idf = max(term.idf for term in query_terms)
     strong = sorted((term for term in shared if term.idf >= _MIN_IDF_SHARE * max_idf), key=lambda term: -term.idf)
-    words = list(dict.fromkeys(term.word for term in strong))[:_MAX_WORDS]
+    words = list(dict.fromkeys(_shared_word(term, candidate.terms) for term in strong))[:_MAX_WORDS]
     if not words:
         return ""
     return _("Contains %(words)s") % {"words": format_list([_("“%(word)s”") % {"word": word} for word in words])}
+
+
+def _shared_word(query_term: QueryTerm, terms: str) -> str:
+    """Return the word of a query term that occurs in a text, given as terms separated by spaces.
+
+    In a script without spaces, where a whole sentence is one word, return the longest part of it around the term that
+    the text contains.
+    """
+    word, start = query_term.word, query_term.word.find(query_term.term)
+    if separates_words(word[0]) or start < 0:
+        return word
+
+    def occurs(part: str) -> bool:
+        return f" {' '.join(analyse(part))} " in f" {terms} "
+
+    end = start + len(query_term.term)
+    while end < len(word) and occurs(word[start : end + 1]):
+        end += 1
+    while start > 0 and occurs(word[start - 1 : end]):
+        start -= 1
+    return word[start:end]
