@@ -10,12 +10,9 @@
   // The form holds the sentences, with a star for the name or the number.
   const message = (name, value) => form.dataset[name].replace("*", () => value);
 
-  function findError(files) {
-    if (files.length > maxFiles) return message("tooMany", files.length);
-    const large = files.find((file) => file.size > maxBytes);
-    if (large) return message("tooLarge", large.name);
-    const empty = files.find((file) => !file.size);
-    return empty ? message("empty", empty.name) : "";
+  function findError(file) {
+    if (file.size > maxBytes) return message("tooLarge", file.name);
+    return file.size ? "" : message("empty", file.name);
   }
 
   function addChip(text, isError) {
@@ -31,14 +28,15 @@
   }
 
   function add(files) {
-    if (!files.length) return;
-    const error = findError(files);
-    if (error) {
-      addChip(error, true);
+    const tooMany = files.length > maxFiles && message("tooMany", files.length);
+    const errors = tooMany ? [tooMany] : files.map(findError).filter(Boolean);
+    for (const error of errors) addChip(error, true);
+    const accepted = tooMany ? [] : files.filter((file) => !findError(file));
+    if (!accepted.length) {
       input.value = "";
       return;
     }
-    waiting.push(files);
+    waiting.push(accepted);
     if (waiting.length === 1) sendFirst();
   }
 

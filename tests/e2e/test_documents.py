@@ -137,6 +137,20 @@ def test_an_unsupported_file_is_reported_before_it_is_sent(visit, alice, tmp_pat
     assert sent == []
 
 
+def test_a_refused_file_does_not_keep_the_others_from_being_added(visit, alice, tmp_path):
+    names = [f"{name} {tmp_path.name}.txt" for name in ("ferry", "blank", "void", "oar")]
+    for name, words in zip(names, ("About the ferry. ", "", "", "About the oar. "), strict=True):
+        (tmp_path / name).write_text(words * 40)
+    page = visit(alice, "/documents")
+
+    page.set_input_files("#files", [tmp_path / name for name in names])
+
+    for name in (names[0], names[3]):
+        expect(page.locator("#documents").get_by_role("link", name=name)).to_be_visible()
+    for name in names[1:3]:
+        expect(chip(page, f"{name} is empty")).to_be_visible()
+
+
 def test_a_new_version_replaces_the_old_one_and_a_deleted_document_disappears(visit, alice, file):
     page = visit(alice, "/documents")
     page.set_input_files("#files", [file])
