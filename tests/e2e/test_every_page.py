@@ -45,6 +45,7 @@ SHOWS_FOCUS = """() => {
 }"""
 ADMIN_PAGES = [
     "/settings/model",
+    "/settings/endpoints",
     "/admin/people",
     "/admin/groups",
     "/admin/exchanges",
@@ -61,9 +62,11 @@ ADMIN_PAGES = [
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (390, "dark"), (640, "light"), (1000, "light")])
 def test_no_page_scrolls_sideways_at_any_width(cato, administrator, visit, width, scheme):
     page = visit(administrator, "/", viewport={"width": width, "height": 800}, color_scheme=scheme)
-    thread = begin_thread(page, "A word that is rather long: " + "Donaudampfschifffahrtsgesellschaft" * 4)
+    long = "Donaudampfschifffahrtsgesellschaft" * 2
+    thread = begin_thread(page, f"A word that is rather long: {long * 2}")
     wait_for_answer(page)
-    group = make_group(cato, administrator)
+    group = make_group(cato, administrator, cato.join(administrator, f"Captain {long}"))
+    administrator.post(f"/admin/groups/{group}", {"name": f"{long} {width}"})
     for path in [thread, *MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{group}"]:
         page.goto(path)
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
