@@ -137,6 +137,21 @@ def test_an_unsupported_file_is_reported_before_it_is_sent(visit, alice, tmp_pat
     assert sent == []
 
 
+def test_on_a_phone_the_name_of_an_added_file_is_shortened_before_its_state_is_wrapped(visit, alice, tmp_path):
+    path = tmp_path / f"The offer for the antenna mast, final version {tmp_path.name}.txt"
+    path.write_text("The mast has eight bolts. " * 9)
+    page = visit(alice, "/documents", viewport={"width": 375, "height": 740}, has_touch=True, is_mobile=True)
+    # The chip keeps its first state.
+    page.route("**/row?as=chip", lambda route: route.abort())
+
+    page.set_input_files("#files", [path])
+
+    state = chip(page, path.name).locator(".muted")
+    expect(state).to_have_text("Waiting to be read")
+    lines = "state => { const range = document.createRange(); range.selectNodeContents(state);"
+    assert state.evaluate(f"{lines} return range.getClientRects().length; }}") == 1
+
+
 def test_a_refused_file_does_not_keep_the_others_from_being_added(visit, alice, tmp_path):
     names = [f"{name} {tmp_path.name}.txt" for name in ("ferry", "blank", "void", "oar")]
     for name, words in zip(names, ("About the ferry. ", "", "", "About the oar. "), strict=True):
