@@ -63,6 +63,24 @@ def test_statements_in_every_state_have_no_violations_in_any_display(alice, visi
     assert not found, "\n".join(found)
 
 
+def test_with_touch_the_state_of_extraction_and_its_button_are_level(cato, administrator, visit):
+    group = make_group(cato, administrator)
+    administrator.post(f"/knowledge/extraction/{group}", {"action": "on"})
+    page = visit(administrator, "/knowledge", viewport={"width": 640, "height": 844}, has_touch=True, is_mobile=True)
+
+    state = page.locator(".extraction__state", has=page.locator(f"#pause-{group}"))
+    texts = state.evaluate(
+        """state => [...state.children].slice(1).map((child) => {
+          const range = document.createRange();
+          range.selectNodeContents(child.firstChild);
+          return Math.round(range.getBoundingClientRect().bottom);
+        })"""
+    )
+
+    assert len(texts) == 2
+    assert texts[0] == texts[1]
+
+
 def test_two_people_decide_about_statements_with_the_keyboard(alice, bob, visit, team):
     page = visit(bob, "/")
     page.add_init_script(RECORD_ANNOUNCED)
