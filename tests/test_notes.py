@@ -74,3 +74,7 @@ def test_a_forgotten_note_is_not_listed(memory, alice):
     memory.forget([Exchange.objects.get().pk], by=alice.pk)
     assert "behind the clock" not in visible_to(alice)
     assert Space.objects.filter(owner=alice).exists()
+
+
+def test_the_field_for_a_note_is_called_note(alice):
+    assert '<label for="text">Note</label>' in visible_to(alice)
