@@ -49,6 +49,7 @@ def fill(exchanges: int, people: int) -> list[str]:
         if stored % 100_000 == 0:
             print(f"{stored:,} exchanges", file=sys.stderr, flush=True)
     _set_dates()
+    _analyse()
     questions = texts.questions()
     return [next(questions) for _ in range(QUESTIONS)]
 
@@ -63,6 +64,15 @@ def _set_dates() -> None:
     Turn.objects.update(created_at=F("completed_at"))
     Exchange.objects.update(created_at=F("timestamp"))
     RecallLogEntry.objects.update(at=Subquery(Turn.objects.filter(pk=OuterRef("turn_id")).values("completed_at")[:1]))
+
+
+def _analyse() -> None:
+    """Do at once what the autovacuum of PostgreSQL does within some minutes."""
+    from django.db import connection
+
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
 
 
 def _accounts(count: int) -> list[User]:
