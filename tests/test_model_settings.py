@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from pydantic import SecretStr
@@ -187,6 +189,16 @@ def test_set_up_asks_for_an_address_if_neither_address_nor_key_is_entered(client
 
     assert answer.status_code == 422
     assert "Enter the address of the endpoint" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("base_url", "told"),
+    [("http://127.0.0.1:9/v1", "nothing"), ("https://models.example.org/v1", "to models.example.org")],
+)
+def test_set_up_tells_which_hosts_other_than_this_machine_receive_text(client, base_url, told):
+    endpoint.save(base_url=base_url, api_key="sk-stored", model="small")
+    page = set_up(client, password="").content.decode()
+    assert re.findall(r"Sent to third parties</dt>.*?<dd>\s*(.*?)\s*</dd>", page, re.DOTALL) == [told]
 
 
 def test_a_typed_key_is_not_lost_silently_with_the_page_that_drops_it(administrator):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
@@ -20,6 +22,7 @@ from cato_web.accounts.forms.sign_in import PasswordResetForm, RegistrationForm,
 from cato_web.accounts.models import OneTimeLink, Passkey, User
 from cato_web.accounts.second_factor import passkeys
 from cato_web.accounts.second_factor import sign_in as pending
+from cato_web.config.fields import is_loopback
 from chat.llm import endpoint
 from memory.api import format_list, is_within_limit, remote_host
 
@@ -194,13 +197,14 @@ def data_locations() -> list[dict[str, str]]:
     """Describe where data is stored and which hosts receive it, from the configuration."""
     conf = settings.CATO
     host = remote_host()
-    hosts = list(dict.fromkeys(filter(None, [host, *(one.host for one in endpoint.list_endpoints())])))
+    hosts = dict.fromkeys(filter(None, [host, *(one.host for one in endpoint.list_endpoints())]))
+    others = [name for name in hosts if not is_loopback(urlsplit(f"//{name}").hostname or "")]
     local = _("on this machine")
     return [
         {"label": _("Memory"), "figure": local if conf.database_url is None else _("in your database")},
         {"label": _("Embeddings"), "figure": host or local},
         {
             "label": _("Sent to third parties"),
-            "figure": _("to %(hosts)s") % {"hosts": format_list(hosts)} if hosts else _("nothing"),
+            "figure": _("to %(hosts)s") % {"hosts": format_list(others)} if others else _("nothing"),
         },
     ]
