@@ -61,6 +61,12 @@ def get_marked_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Any:
     return _get(rows)
 
 
+def lock_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
+    """Return the thread with its space, if this person may read it, and lock its row until the transaction ends."""
+    rows = _thread_read_by(person_id, thread_id).select_related("space")
+    return _get(rows.select_for_update(of=("self",)))
+
+
 def get_turn(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     """Return the turn of that thread, if this person may read the thread."""
     turns = get_thread(person_id, thread_id).turns.select_related("author", "thread__space")

@@ -54,6 +54,17 @@ LOSSES = {
 }
 
 
+@pytest.mark.parametrize("loss", ["the thread is deleted", "the group is left", "the thread is moved"])
+def test_messages_can_be_posted_to_a_thread_until(person, talk, loss):
+    fields = {"author_id": person.id, "message": "Where is the key?"}
+    services.post_message(talk.id, client_key=uuid.uuid4(), **fields)
+
+    LOSSES[loss](person, talk)
+
+    with pytest.raises(NotFoundError):
+        services.post_message(talk.id, client_key=uuid.uuid4(), **fields)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_socket_of_a_thread_is_authorized_until(person, bob, talk, loss):
     lost, kept = socket_of(person, talk), socket_of(bob, thread(bob))

@@ -83,7 +83,7 @@ def test_only_own_images_can_be_attached_up_to_the_limit(person, settings):
     for images, message in (([image_of(bob).id], "An attachment has expired"), ([uuid.uuid4()] * 9, "at most 8 files")):
         with pytest.raises(InvalidMessageError, match=message):
             services.post_message(
-                thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), attachments=images
+                thread(person).id, author_id=person.id, message="Look", client_key=uuid.uuid4(), attachments=images
             )
 
 

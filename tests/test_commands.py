@@ -154,7 +154,9 @@ def test_messages_after_continue_belong_to_the_new_session(person, commands_thre
     import uuid
 
     commands_thread.refresh_from_db()
-    queued = services.post_message(commands_thread, author_id=person.id, message="Once more", client_key=uuid.uuid4())
+    queued = services.post_message(
+        commands_thread.id, author_id=person.id, message="Once more", client_key=uuid.uuid4()
+    )
     assert queued.turn.session_id == session.id
 
 

@@ -43,7 +43,7 @@ def test_a_sixth_message_of_a_thread_is_not_queued(person):
     turn(busy, answer="", state=RUNNING, heartbeat_at=ago(seconds=0))
 
     def post_to_busy() -> Turn:
-        return services.post_message(busy, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
+        return services.post_message(busy.id, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
 
     assert {post_to_busy().state for _ in range(MAX_QUEUED)} == {QUEUED}
     with pytest.raises(InvalidMessageError, match="5 messages are queued"):
@@ -64,15 +64,17 @@ def test_messages_above_the_limit_are_queued_in_order_per_person(person):
 def test_the_page_explains_what_a_queued_message_waits_for(person):
     turns = [post(person) for _ in range(3)]
     assert f"{person.name} already has 2 answers in progress" in frames.turn(turns[2].id).html
-    behind = services.post_message(turns[0].thread, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
+    behind = services.post_message(
+        turns[0].thread_id, author_id=person.id, message="And?", client_key=uuid.uuid4()
+    ).turn
     assert "Queued until the previous answer ends" in frames.turn(behind.id).html
 
 
 def test_a_finished_answer_starts_the_next_turn_of_its_thread_by_any_author(person):
     other = PersonFactory()
     shared = thread(person, space=access.team_space())
-    first = services.post_message(shared, author_id=person.id, message="One", client_key=uuid.uuid4()).turn
-    second = services.post_message(shared, author_id=other.id, message="Two", client_key=uuid.uuid4()).turn
+    first = services.post_message(shared.id, author_id=person.id, message="One", client_key=uuid.uuid4()).turn
+    second = services.post_message(shared.id, author_id=other.id, message="Two", client_key=uuid.uuid4()).turn
     assert (first.state, second.state) == (RUNNING, QUEUED)
     post(person)
     waiting = post(person)

@@ -88,7 +88,7 @@ def test_a_message_is_posted_once(memory, person):
         keys[case] = uuid.uuid4()
 
     def post() -> None:
-        post_message(where, author_id=person.id, message="Where is the key?", client_key=list(keys.values())[-1])
+        post_message(where.id, author_id=person.id, message="Where is the key?", client_key=list(keys.values())[-1])
 
     def check(case: int) -> None:
         assert Turn.objects.filter(thread=where).count() == 1

@@ -89,7 +89,7 @@ def test_copies_in_a_fork_are_not_remembered_or_recalled_twice(original, person,
     fork = services.fork_thread(original[1], person_id=person.id)
     assert len(memory.search("key boathouse", spaces=spaces.readable_space_ids(person.id)).results) == 2
     queued = services.post_message(
-        fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4()
+        fork.id, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4()
     )
 
     assert not recall_for_turn(answer_job(queued.turn)).search_results.results
@@ -127,8 +127,8 @@ def test_a_queued_message_can_be_withdrawn_and_later_ones_move_up(person):
     first = turn(talk, "First", "", state=Turn.State.ANSWERING)
     talk.head = first
     talk.save()
-    second = services.post_message(talk, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
-    third = services.post_message(talk, author_id=person.id, message="Third", client_key=uuid.uuid4()).turn
+    second = services.post_message(talk.id, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
+    third = services.post_message(talk.id, author_id=person.id, message="Third", client_key=uuid.uuid4()).turn
     services.withdraw_message(second, by=person.id)
     third.refresh_from_db()
     assert third.parent_id == first.id
@@ -143,7 +143,7 @@ def test_only_the_author_withdraws_a_message_and_only_while_it_is_queued(person)
     bob = PersonFactory()
     shared = thread(person, space=spaces.team_space())
     turn(shared, "First", "", state=Turn.State.ANSWERING)
-    waiting = services.post_message(shared, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
+    waiting = services.post_message(shared.id, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
     with pytest.raises(PermissionDeniedError, match="Only the author"):
         services.withdraw_message(waiting, by=bob.id)
 

@@ -162,8 +162,10 @@ def test_only_typed_messages_of_the_owner_in_a_saved_thread_can_become_instructi
 
 def test_only_pages_post_typed_messages(person):
     talk = thread(person)
-    page = services.post_message(talk, author_id=person.id, message="one", client_key=uuid.uuid4(), is_typed=True).turn
-    api = services.post_message(talk, author_id=person.id, message="two", client_key=uuid.uuid4()).turn
+    page = services.post_message(
+        talk.id, author_id=person.id, message="one", client_key=uuid.uuid4(), is_typed=True
+    ).turn
+    api = services.post_message(talk.id, author_id=person.id, message="two", client_key=uuid.uuid4()).turn
     new = services.create_thread_with_message(person.id, message="three", client_key=uuid.uuid4()).turn
     Turn.objects.filter(thread=talk).update(state=Turn.State.COMPLETE, answer="Yes.")
     page.refresh_from_db()

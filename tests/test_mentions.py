@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 
 def post(in_thread: Thread, author, message: str) -> Turn:
-    posted = services.post_message(in_thread, author_id=author.id, message=message, client_key=uuid.uuid4())
+    posted = services.post_message(in_thread.id, author_id=author.id, message=message, client_key=uuid.uuid4())
     Turn.objects.filter(id=posted.turn.id).update(state=Turn.State.COMPLETE)
     return posted.turn
 

@@ -273,9 +273,7 @@ def additions(space: Space, person):
     )
     yield (
         "message",
-        lambda: services.post_message(
-            access.get_thread(person.id, inside.id), author_id=person.id, message="Hi", client_key=uuid.uuid4()
-        ),
+        lambda: services.post_message(inside.id, author_id=person.id, message="Hi", client_key=uuid.uuid4()),
     )
     yield "moved thread", lambda: services.move_thread(own, to=space, by=person.id)
     yield "moved exchanges", lambda: move_thread(own.id, to=space, by=person.id)

@@ -196,7 +196,7 @@ class TeamLife(RuleBasedStateMachine):
                 resource.names = {title}
         else:
             thread = access.get_thread(person.id, resource.id)
-            turn = chat.post_message(thread, author_id=person.id, message=message, client_key=key).turn
+            turn = chat.post_message(thread.id, author_id=person.id, message=message, client_key=key).turn
         self.answer(turn, resource, person, text, reply)
 
     def answer(self, turn: Turn, resource: Resource, person: Person, text: str, reply: str) -> None:

@@ -23,7 +23,7 @@ def order_of(talk) -> list[str]:
 
 
 def post(talk, author, message: str, **options) -> Turn:
-    posted = services.post_message(talk, author_id=author.id, message=message, client_key=uuid.uuid4(), **options)
+    posted = services.post_message(talk.id, author_id=author.id, message=message, client_key=uuid.uuid4(), **options)
     return posted.turn
 
 

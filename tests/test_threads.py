@@ -118,17 +118,17 @@ def test_an_oversized_form_is_reported_at_the_composer(alice, page):
 def test_a_message_after_a_break_starts_a_new_session(alice):
     first = services.create_thread_with_message(alice.id, message="Good morning", client_key=uuid.uuid4()).turn
     Turn.objects.update(state=Turn.State.COMPLETE)
-    soon = services.post_message(first.thread, author_id=alice.id, message="Again", client_key=uuid.uuid4()).turn
+    soon = services.post_message(first.thread_id, author_id=alice.id, message="Again", client_key=uuid.uuid4()).turn
     Turn.objects.update(state=Turn.State.COMPLETE)
     seven_hours_ago = timezone.now() - timedelta(hours=7)
     Thread.objects.update(last_message_at=seven_hours_ago)
     ThreadSession.objects.update(started_at=seven_hours_ago)
     later = services.post_message(
-        first.thread, author_id=alice.id, message="Good evening", client_key=uuid.uuid4()
+        first.thread_id, author_id=alice.id, message="Good evening", client_key=uuid.uuid4()
     ).turn
 
     Turn.objects.update(state=Turn.State.COMPLETE)
-    last = services.post_message(first.thread, author_id=alice.id, message="And?", client_key=uuid.uuid4()).turn
+    last = services.post_message(first.thread_id, author_id=alice.id, message="And?", client_key=uuid.uuid4()).turn
 
     assert [t.session.seq for t in (first, soon, later, last)] == [0, 0, 1, 1]
 

@@ -248,7 +248,7 @@ def test_a_first_message_sent_twice_creates_one_thread_per_author(person):
 def test_a_key_that_was_used_within_a_thread_does_not_prevent_a_new_thread(person):
     client_key = key()
     within = services.post_message(
-        turn(thread(person)).thread, author_id=person.id, message="And the oar?", client_key=client_key
+        turn(thread(person)).thread_id, author_id=person.id, message="And the oar?", client_key=client_key
     )
     new = services.create_thread_with_message(person.id, message="Where is the key?", client_key=client_key)
     assert new.is_new
@@ -261,7 +261,7 @@ def test_a_posted_message_becomes_the_head_of_its_thread_and_is_unread_for_other
     shared = answered.thread
     Thread.objects.filter(id=shared.id).update(head=answered, last_message_at=ago(hours=1))
 
-    one = services.post_message(shared, author_id=author.id, message="And the oar?", client_key=key()).turn
+    one = services.post_message(shared.id, author_id=author.id, message="And the oar?", client_key=key()).turn
 
     shared.refresh_from_db()
     assert (one.parent_id, one.position, shared.head_id) == (answered.id, 1, one.id)
@@ -273,7 +273,7 @@ def test_a_posted_message_becomes_the_head_of_its_thread_and_is_unread_for_other
 def test_a_message_sent_twice_to_a_thread_is_one_turn(person):
     talk, client_key = thread(person), key()
     first, again = (
-        services.post_message(talk, author_id=person.id, message="And the oar?", client_key=client_key)
+        services.post_message(talk.id, author_id=person.id, message="And the oar?", client_key=client_key)
         for _ in range(2)
     )
     assert (first.is_new, again.is_new) == (True, False)
@@ -325,7 +325,7 @@ CHANGES_OF_STATE: dict[str, tuple[Callable[[Turn], object], State]] = {
     "start": (lambda one: queue.start_next_queued(one.thread_id), State.QUEUED),
     "interrupt": (lambda one: services.interrupt_stale_answers(), State.ANSWERING),
     "post": (
-        lambda one: services.post_message(one.thread, author_id=one.author_id, message="And?", client_key=key()),
+        lambda one: services.post_message(one.thread_id, author_id=one.author_id, message="And?", client_key=key()),
         State.COMPLETE,
     ),
 }

@@ -252,10 +252,10 @@ def test_the_apis_answer_429_with_the_time_until_the_reset(over_limit):
 def test_a_message_that_was_posted_before_is_returned_and_not_refused(memory, person):
     in_thread, key = thread(person), uuid.uuid4()
     fields = {"author_id": person.pk, "message": MESSAGE, "client_key": key}
-    first = services.post_message(in_thread, **fields)
+    first = services.post_message(in_thread.id, **fields)
     limit("everyone", hard=0)
 
-    again = services.post_message(in_thread, **fields)
+    again = services.post_message(in_thread.id, **fields)
     assert (again.turn.id, again.is_new) == (first.turn.id, False)
 
 

@@ -64,7 +64,7 @@ def last_month() -> date:
 def posted(person: User, message: str = "Where is the key?", **fields: Any) -> Turn:
     """Post a message to a new thread of this person."""
     in_thread = fields.pop("in_thread", None) or thread(person)
-    return post_message(in_thread, author_id=person.pk, message=message, client_key=uuid.uuid4(), **fields).turn
+    return post_message(in_thread.id, author_id=person.pk, message=message, client_key=uuid.uuid4(), **fields).turn
 
 
 def limit(

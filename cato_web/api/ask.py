@@ -62,7 +62,7 @@ def ask(
     """Post a message in a thread. A failed answer has `state` failed and an `error`; the message is kept."""
     person_id = current_user(request).pk
     thread = access.get_thread(person_id, thread_id)
-    return _answer(request, body, idempotency_key, partial(services.post_message, thread, author_id=person_id))
+    return _answer(request, body, idempotency_key, partial(services.post_message, thread.id, author_id=person_id))
 
 
 @router.post("/ask", auth=ASK, response=responses(thread_schemas.Turn, *FIND, 409), openapi_extra=_STREAM_RESPONSE)

@@ -27,9 +27,8 @@ def post_question(request: CommandRequest, person: User) -> PostedTurn:
     thread_id = parse_uuid(request.thread)
     if thread_id is None:
         raise UsageError(f"--thread {request.thread}: this is not an id. --output json shows the id of a thread.")
-    thread = access.get_thread(person.pk, thread_id)
     return services.post_message(
-        thread, author_id=person.pk, message=request.text, client_key=uuid.uuid4(), origin=origin
+        thread_id, author_id=person.pk, message=request.text, client_key=uuid.uuid4(), origin=origin
     )
 
 

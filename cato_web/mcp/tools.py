@@ -69,9 +69,12 @@ def ask(caller: Caller, asked: arguments.Ask) -> results.AnswerResult:
     origin, client_key = ApiOrigin(caller.token_id), uuid.uuid4()
     count_message(caller.person_id)
     if asked.thread_id:
-        thread = access.get_thread(caller.person_id, parse_id(asked.thread_id))
         posted = services.post_message(
-            thread, author_id=caller.person_id, message=asked.message, client_key=client_key, origin=origin
+            parse_id(asked.thread_id),
+            author_id=caller.person_id,
+            message=asked.message,
+            client_key=client_key,
+            origin=origin,
         )
     else:
         posted = services.create_thread_with_message(

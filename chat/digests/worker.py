@@ -175,7 +175,7 @@ class DigestRun:
         try:
             with transaction.atomic():
                 posted = post_message(
-                    self._thread(),
+                    self._thread().id,
                     author_id=digest.person_id,
                     message=_message_of(period, find_zone(digest.time_zone), _names(spaces) if scope.space_ids else []),
                     client_key=uuid.uuid4(),

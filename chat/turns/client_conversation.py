@@ -155,7 +155,7 @@ def _submit_to_matching(submission: _Submission) -> BranchSwitch:
 def _post(thread: Thread, submission: _Submission) -> BranchSwitch:
     return BranchSwitch(
         post_message(
-            thread,
+            thread.id,
             author_id=submission.person.id,
             message=submission.conversation.message,
             client_key=submission.client_key,

@@ -12,14 +12,15 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat import access
 from chat.attachments import claim_attachments
 from chat.errors import InvalidMessageError
 from chat.llm.choices import ensure_may_receive, model_of_new_thread
 from chat.models import Attachment, Thread, Turn
-from chat.threads.locks import lock_person, lock_thread
+from chat.threads.locks import lock_person
 from chat.turns.answer_limit import running_answers_of
 from chat.turns.placing import ApiOrigin, Place, create_turn, find_place
-from chat.usage.limits import ensure_within_limits
+from chat.usage.limits import ensure_within_limits, has_limits
 from memory import api as memory
 from memory.api import NO_FILTER, RecallFilter, Space, clean_text, excerpt, format_number
 
@@ -32,6 +33,7 @@ class PostedTurn:
 
     A new turn has its author, its thread with its space, and its session loaded; `attachments` are those of its message;
     `is_only_version`: it is known that no turn has the same parent; `queue_position` counts from 1, 0 if it is not queued.
+    `has_usage_limits`: there is any limit of usage.
     """
 
     turn: Turn
@@ -39,6 +41,7 @@ class PostedTurn:
     attachments: tuple[Attachment, ...] = ()
     is_only_version: bool = False
     queue_position: int = 0
+    has_usage_limits: bool = False
 
 
 def validate_message(text: str) -> str:
@@ -123,7 +126,7 @@ def create_thread_with_message(
 
 @transaction.atomic
 def post_message(
-    thread: Thread,
+    thread_id: uuid.UUID,
     *,
     author_id: uuid.UUID,
     message: str,
@@ -133,20 +136,21 @@ def post_message(
     is_typed: bool = False,
     digest_scope: dict[str, Any] | None = None,
 ) -> PostedTurn:
-    """Post a message to the thread; idempotent by `client_key`.
+    """Post a message to a thread that its author may read; idempotent by `client_key`.
 
-    Raises UsageLimitError, DataPolicyError, and InvalidMessageError, also if the queue is full.
+    Raises NotFoundError, UsageLimitError, DataPolicyError, and InvalidMessageError, also if the queue is full.
 
     `is_typed`: the author typed the message on a page. It is queued while the thread is busy, or while its author has
     `chat.concurrent_answers` answers in progress. `digest_scope`: the message is a digest's, with this `DigestScope`.
     """
     message = validate_message(message)
-    # Both rows were read when access was checked; here they are locked.
     person = lock_person(author_id)
-    thread = lock_thread(thread.id)
+    # One statement checks the access and locks the row.
+    thread = access.lock_thread(author_id, thread_id)
     place = find_place(thread, author_id=author_id, client_key=client_key)
     if place.existing_id is not None:
-        return PostedTurn(thread.turns.get(id=place.existing_id), is_new=False)
+        existing = thread.turns.get(id=place.existing_id)
+        return PostedTurn(existing, is_new=False, has_usage_limits=has_limits(person))
     if place.is_busy and place.queued >= MAX_QUEUED:
         sentence = _("%(count)s messages are queued. Send this one after the next answer.")
         raise InvalidMessageError(sentence % {"count": format_number(MAX_QUEUED)})
@@ -172,4 +176,5 @@ def post_message(
         attachments=claimed,
         is_only_version=not place.has_siblings,
         queue_position=place.queued + 1 if place.is_busy else 0,
+        has_usage_limits=has_limits(person),
     )

@@ -89,15 +89,14 @@ def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Post a message to a thread; 2xx means that it is saved."""
-    thread = access.get_marked_thread(request.user.pk, thread_id)
     attachment_ids: list[uuid.UUID] = []
     try:
         message, key = _parse_message(request)
         if commands.is_command(message):
-            return run_command(request, thread, message)
+            return run_command(request, access.get_marked_thread(request.user.pk, thread_id), message)
         attachment_ids = sent_attachment_ids(request)
         posted = services.post_message(
-            thread,
+            thread_id,
             author_id=request.user.pk,
             message=message,
             client_key=key,
@@ -105,7 +104,7 @@ def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
             is_typed=True,
         )
     except _COMPOSER_ERRORS as error:
-        return composer_error(request, thread, error, attachment_ids)
+        return composer_error(request, access.get_marked_thread(request.user.pk, thread_id), error, attachment_ids)
     published = runner.publish_and_start(posted, is_returned=bool(request.htmx))
     if not request.htmx:
         return redirect(f"{reverse('thread', args=[thread_id])}#turn-{posted.turn.id}")
@@ -114,8 +113,8 @@ def post_message(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     context = {
         "composer": composer_context(),
         "announcement": announcement,
-        "has_usage_limits": thread.has_usage_limits,
-        "usage_notice": usage_notice(request.user.pk, thread.space) if thread.has_usage_limits else None,
+        "has_usage_limits": posted.has_usage_limits,
+        "usage_notice": usage_notice(request.user.pk, posted.turn.thread.space) if posted.has_usage_limits else None,
     }
     reset = render(request, "chat/_composer_reset.html", context)
     return HttpResponse(frame.html.encode() + reset.content)
