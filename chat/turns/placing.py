@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Exists, Subquery
+from django.db.models import Exists, Subquery
 from django.utils import timezone
 
 from chat.attachments import add_attachments
@@ -55,34 +55,32 @@ class Place:
 
 def find_place(thread: Thread, *, author_id: uuid.UUID, client_key: uuid.UUID) -> Place:
     """Return the place of a turn in the thread; the rows of thread and author are locked."""
-    turns, sessions = thread.turns.order_by("-position"), thread.sessions.order_by("-seq")
-    waiting = turns.filter(state__in=[*Turn.RUNNING_STATES, Turn.State.QUEUED])
-    queued = turns.filter(state=Turn.State.QUEUED)
-    row = (
-        Thread.objects.filter(id=thread.id)
-        .annotate(
-            existing_id=Subquery(turns.filter(client_key=client_key).values("id")[:1]),
-            is_waiting=Exists(waiting),
-            queued=Subquery(queued.order_by().values("thread").annotate(n=Count("id")).values("n")),
-            has_siblings=Exists(turns.filter(parent_id=thread.head_id)),
-            last_position=Subquery(turns.values("position")[:1]),
-            session_id=Subquery(sessions.values("id")[:1]),
-            session_seq=Subquery(sessions.values("seq")[:1]),
-            session_started_at=Subquery(sessions.values("started_at")[:1]),
-            running=Subquery(running_answers_of(author_id).values("author").annotate(n=Count("id")).values("n")),
-        )
-        .values()
-        .get()
+    turns = Turn.objects.filter(thread_id=thread.id).order_by()
+    running = running_answers_of(author_id)[settings.CATO.chat.concurrent_answers - 1 :]
+    # The row of the last session, joined to the thread, which can have none.
+    last_sessions = Thread.objects.filter(id=thread.id).order_by("-sessions__seq")
+    existing_id, last_position, is_thread_busy, is_author_busy, has_siblings, session_id, seq, started_at = (
+        last_sessions.values_list(
+            Subquery(turns.filter(client_key=client_key).values("id")),
+            Subquery(turns.order_by("-position").values("position")[:1]),
+            Exists(turns.unfinished()),
+            Exists(running),
+            Exists(turns.filter(parent_id=thread.head_id)),
+            "sessions__id",
+            "sessions__seq",
+            "sessions__started_at",
+        )[0]
     )
+    is_busy = is_thread_busy or is_author_busy
     return Place(
-        existing_id=row["existing_id"],
-        is_busy=row["is_waiting"] or (row["running"] or 0) >= settings.CATO.chat.concurrent_answers,
-        queued=row["queued"] or 0,
-        has_siblings=row["has_siblings"],
-        position=0 if row["last_position"] is None else row["last_position"] + 1,
-        session_id=row["session_id"],
-        session_seq=-1 if row["session_seq"] is None else row["session_seq"],
-        session_started_at=row["session_started_at"],
+        existing_id=existing_id,
+        is_busy=is_busy,
+        queued=turns.filter(state=Turn.State.QUEUED).count() if is_thread_busy else 0,
+        has_siblings=has_siblings,
+        position=0 if last_position is None else last_position + 1,
+        session_id=session_id,
+        session_seq=-1 if seq is None else seq,
+        session_started_at=started_at,
     )
 
 
