@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from chat.llm.prompts import PromptHistory, fit_history, history_token_budget, tool_text
@@ -14,23 +14,25 @@ _MAX_TURNS = 500
 
 
 def earlier_turns(turn: Turn) -> list[Turn]:
-    """Return the answered, not forgotten turns of the active branch before this one, oldest first.
+    """Return the answered, not forgotten turns of the active branch before this one, oldest first, with what prompts need.
 
     A digest has none: those before it are digests of other periods.
     """
     if turn.position == 0 or turn.digest_scope is not None:
         return []
     exchange_id = Coalesce(OuterRef("exchange_id"), OuterRef("copied_exchange_id"))
-    forgotten = Exchange.objects.filter(id=exchange_id).exclude(forgotten_at=None)
-    rows = (
-        Turn.objects.active_branch()
-        .with_attachment_marks()
-        .filter(~Exists(forgotten), thread_id=turn.thread_id, position__lt=turn.position)
-        .exclude(answer="")
-        .exclude(is_dummy=True)
-        .order_by("-position")[:_MAX_TURNS]
+    forgotten = Exchange.objects.filter(id=exchange_id, forgotten_at__isnull=False)
+    rows = Turn.objects.with_attachment_marks().filter(
+        ~Q(answer=""),
+        ~Exists(forgotten),
+        thread_id=turn.thread_id,
+        position__lt=turn.position,
+        is_on_active_branch=True,
+        is_dummy=False,
     )
-    turns = list(rows)[::-1]
+    # The reasoning and the searches of hundreds of turns would take longer to read than the rest.
+    needed = rows.only("message", "answer", "exchange_id", "copied_exchange_id")
+    turns = list(needed.order_by("-position")[:_MAX_TURNS])[::-1]
     load_attachments(turns)
     return turns
 
