@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from chat.answers.job import AnswerJob
@@ -141,18 +140,14 @@ def _complete(
         **({} if outcome.tool_messages is None else {"tool_messages": outcome.tool_messages}),
         **memory_fields,
     }
-    # The thread can change while its answer is written: what the exchange and the link of the thread depend on is
-    # compared in the same statement.
-    is_current = Thread.objects.filter(
-        id=OuterRef("thread_id"),
-        is_remembered=thread.is_remembered,
-        space_id=thread.space_id,
-        title=thread.title,
-    )
     leased = Turn.objects.filter(id=turn.id, attempt=job.attempt, state__in=Turn.RUNNING_STATES)
-    if not leased.filter(Exists(is_current)).update(**fields):
+    # The thread can change while its answer is written: what the exchange and the link of the thread depend on is
+    # compared in the statement that updates it.
+    current = Thread.objects.filter(
+        id=turn.thread_id, is_remembered=thread.is_remembered, space_id=thread.space_id, title=thread.title
+    )
+    if not current.update(changed_at=now) or not leased.update(**fields):
         raise _OutdatedJobError
-    Thread.objects.filter(id=turn.thread_id).update(changed_at=now)
     notify_link_changed(thread, is_answering=False)
     completed = copy(turn)
     for name, value in fields.items():
