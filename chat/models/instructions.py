@@ -6,7 +6,7 @@ import uuid
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from chat.models.turns import Turn
 from memory.models import Exchange
@@ -17,8 +17,8 @@ class InstructionQuerySet(models.QuerySet["Instruction"]):
 
     def present(self) -> InstructionQuerySet:
         """Return the instructions that were neither dismissed nor forgotten with their message."""
-        forgotten = Exchange.objects.filter(id=OuterRef("turn__exchange_id")).exclude(forgotten_at=None)
-        return self.exclude(state=Instruction.State.DISMISSED).filter(~Exists(forgotten))
+        forgotten = Exchange.objects.filter(id=OuterRef("turn__exchange_id"), forgotten_at__isnull=False)
+        return self.filter(~Q(state=Instruction.State.DISMISSED), ~Exists(forgotten))
 
 
 class Instruction(models.Model):

@@ -100,7 +100,7 @@ def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
 class Successors:
     """The turns after an answer that has ended: the one that runs in its thread already, and the threads with waiting ones.
 
-    `running` is the running one with `id`, `author_id` and the name of its author.
+    `running` is the running one with `id` and `author_id`; its author is read when needed, because it is rarely there.
     """
 
     running: Turn | None
@@ -112,8 +112,7 @@ def find_successors(thread_id: uuid.UUID, author_id: uuid.UUID) -> Successors:
     of_thread = Q(thread_id=thread_id, state__in=[*Turn.RUNNING_STATES, Turn.State.QUEUED])
     rows = list(
         Turn.objects.filter(of_thread | Q(author_id=author_id, state=Turn.State.QUEUED))
-        .select_related("author")
-        .only("id", "thread_id", "state", "author__name")
+        .only("thread_id", "author_id", "state")
         .order_by("created_at")
     )
     running = next((turn for turn in rows if turn.state != Turn.State.QUEUED), None)

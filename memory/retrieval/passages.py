@@ -86,11 +86,13 @@ def build_passage(number: int, exchanges: Sequence[ExchangeView]) -> Passage:
 
 def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
     """Return the findable chunks around those of `passages`, by version and index."""
-    condition = Q(pk__in=[])
+    condition = Q()
     for passage in passages:
         if passage.chunks:
             first, last = passage.chunks[0].location, passage.chunks[-1].location
             condition |= Q(version=first.version_id, index__range=(first.index - _MAX_GAP, last.index + _MAX_GAP))
+    if not condition:
+        return {}
     rows = Chunk.objects.filter(condition, exchange__forgotten_at=None, exchange__is_inactive=False)
     columns = (*LOCATION_COLUMNS, "exchange__user_message")
     chunks = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*columns)]
