@@ -221,6 +221,14 @@ def test_more_results_are_shown_on_request_and_the_page_goes_on_at_the_first_new
     assert re.search(r'href="[^"]*more=yes"\s*>Relevance', more)
 
 
+def test_texts_that_differ_in_a_number_alone_are_all_found_and_copies_once(memory, person):
+    invoices = [f"The invoice number {number} of the boatyard for the winter storage was paid." for number in range(12)]
+    for text in [*invoices, invoices[0]]:
+        exchange(person, text, "Noted.")
+    memory.index_pending()
+    assert sorted(shown(page(person, "invoice boatyard"))) == sorted(invoices)
+
+
 def test_an_empty_search_links_to_what_was_remembered_lately(crew, person):
     exchange(person, "The boat was sold.", "Noted.")
     client = signed_in(person)

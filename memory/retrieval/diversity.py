@@ -36,12 +36,17 @@ def mmr(ranked: list[Candidate], *, limit: int, balance: float) -> list[Candidat
 
 
 def deduplicate(ranked: Iterable[Candidate], limit: int) -> list[Candidate]:
-    """Return the first `limit` candidates, keeping only the best of near-duplicates."""
+    """Return the first `limit` candidates, keeping only the best of near-duplicates with the same numbers.
+
+    Invoices and rooms differ in a number alone, and a search shall show them all.
+    """
     kept: list[Candidate] = []
     for candidate in ranked:
         if len(kept) == limit:
             break
-        if not any(_are_duplicates(candidate.text_terms, other.text_terms) for other in kept):
+        terms = candidate.text_terms
+        similar = (other.text_terms for other in kept if _are_duplicates(terms, other.text_terms))
+        if not any(_have_same_numbers(terms, other) for other in similar):
             kept.append(candidate)
     return kept
 
@@ -75,6 +80,10 @@ def _are_duplicates(one: frozenset[str], other: frozenset[str]) -> bool:
     if len(one) < _DUPLICATE_OVERLAP * len(other) or len(other) < _DUPLICATE_OVERLAP * len(one):
         return False
     return overlap(one, other) >= _DUPLICATE_OVERLAP
+
+
+def _have_same_numbers(one: frozenset[str], other: frozenset[str]) -> bool:
+    return not any(character.isnumeric() for term in one ^ other for character in term)
 
 
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:
