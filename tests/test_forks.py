@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from chat import access, services
+from chat.answers.history import earlier_turns
 from chat.answers.persistence import store_exchange
 from chat.answers.recall import recall_for_turn
 from chat.errors import ConflictError, PermissionDeniedError
@@ -102,6 +103,26 @@ def test_forgetting_in_the_original_applies_to_its_forks(original, person, memor
     first, second = turn_rows(fork, fork.turns.active_branch().select_related("author"))
 
     assert (first.memory_state, second.memory_state) == ("forgotten", "remembered")
+
+
+@pytest.mark.parametrize("is_turn_deleted", [False, True])
+def test_forgetting_what_was_copied_while_it_was_answered_applies_to_the_copies(person, memory, is_turn_deleted):
+    one = turn(thread(person), "Xian would do it for 31 euros.", "Noted:", state="answering")
+    first = services.fork_thread(one, person_id=person.id)
+    second = services.fork_thread(first.turns.get(), person_id=person.id)
+    Turn.objects.filter(pk=one.pk).update(state="complete", answer="Noted: 31 euros.")
+    one.refresh_from_db()
+    store_exchange(one)
+    one.refresh_from_db()
+    later = [turn(fork, "And in May?") for fork in (first, second)]
+    assert [len(earlier_turns(each)) for each in later] == [1, 1]
+
+    if is_turn_deleted:
+        services.delete_last_turns(one.thread, 1, by=person.id)
+    else:
+        memory.forget([one.exchange_id], by=person.id)
+
+    assert [earlier_turns(each) for each in later] == [[], []]
 
 
 def test_deleting_a_fork_keeps_exchanges_of_the_original(original, person, memory):

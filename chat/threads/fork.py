@@ -71,7 +71,8 @@ def _copy_turns(originals: Sequence[Turn], session: ThreadSession) -> None:
             parent=copies[-1] if copies else None,
             position=position,
             client_key=uuid.uuid4(),
-            copied_exchange_id=original.exchange_id or original.copied_exchange_id,
+            # The exchange of a turn without one, such as of an answer in progress, will have the id of the turn.
+            copied_exchange_id=original.exchange_id or original.copied_exchange_id or original.id,
             completed_at=original.completed_at,
             **{name: getattr(original, name) for name in _COPIED_FIELDS},
         )

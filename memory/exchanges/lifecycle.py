@@ -39,8 +39,9 @@ Metadata = Mapping[str, Scalar | Sequence[Scalar]]
 class NewExchange:
     """Fields of an exchange to store. A note has only a `user_message`.
 
-    `id` is chosen by imports, so that they are not repeated; None: a new one. `owner` is the row of
-    `owner_id`, if it is in memory. `is_first` says that the turn has no exchange yet, so that none is looked up.
+    `id` is chosen by imports, so that they are not repeated; None: that of the turn, which copies of the turn know before it
+    has an exchange, and without a turn a new one. `owner` is the row of `owner_id`, if it is in memory. `is_first` says that
+    the turn has no exchange yet, so that none is looked up.
     """
 
     id: uuid.UUID | None = None
@@ -160,7 +161,7 @@ def _build_exchange(item: NewExchange) -> Exchange:
     user_message, assistant_message = clean_text(item.user_message), clean_text(item.assistant_message)
     _require_text(user_message)
     return Exchange(
-        id=item.id or uuid.uuid4(),
+        id=item.id or item.turn_id or uuid.uuid4(),
         space=item.space,
         user_message=user_message,
         assistant_message=assistant_message,
