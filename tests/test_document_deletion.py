@@ -103,6 +103,32 @@ def test_a_passage_that_is_forgotten_before_the_next_version_is_published_gets_n
     assert not any({"client", "place"} & row.metadata.keys() for row in forgotten)
 
 
+@pytest.mark.parametrize("is_erased", [True, False])
+def test_a_forgotten_passage_stays_out_of_later_and_restored_versions(memory, person, keep_versions, is_erased):
+    keep_versions(3)
+    plan, page = "<h1>Layoff plan</h1><p>" + "Boats sail out. " * 80 + "</p>", PAGE + "<p>" + "x y z. " * 150 + "</p>{}"
+    buoys = document(person, "buoys.html", page.format("red", plan))
+    document(person, "copy.html", page.format("red", plan))
+    passages = Exchange.objects.filter(chunks__version=buoys.live_version, user_message__contains="Boats sail out")
+    assert (count := passages.count())
+    memory.forget(list(passages.values_list("pk", flat=True)), by=person.id)
+    if is_erased:
+        memory.erase_forgotten()
+    in_copy = texts(person).count("Boats sail out")
+
+    later = document(person, "buoys.html", page.format("green", plan)).live_version
+
+    assert "green" in texts(person)
+    assert texts(person).count("Boats sail out") == in_copy > 0
+    assert [chunk.text for chunk in memory.list_chunks(later.document, since=0, count=99)].count(None) == count
+    memory.forget_version(later, by=person.id)
+    process_documents()
+    assert ("red" in texts(person), "green" in texts(person)) == (True, False)
+    assert texts(person).count("Boats sail out") == in_copy
+    restored = document(person, "buoys.html", page.format("blue", plan)).live_version
+    assert restored.chunks.filter(exchange__forgotten_at=None).count() == restored.total_chunks - count
+
+
 def test_the_title_of_a_replaced_version_is_cleared_with_its_file(memory, person):
     first = document(person, "buoys.html", PAGE.format("red")).live_version
     document(person, "buoys.html", PAGE.format("green"))

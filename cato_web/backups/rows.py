@@ -61,7 +61,7 @@ _PENDING_INDEXING = {
 }
 _RULES: dict[type[Model], _Rule] = {
     # Forgotten exchanges have no text in a backup, even if they are not erased yet.
-    Exchange: _Rule(overrides=lambda row: EMPTY_TEXT if row["forgotten_at"] else {}),
+    Exchange: _Rule(overrides=lambda row: EMPTY_TEXT if row["forgotten_at"] and not row["erased_at"] else {}),
     EmbeddingJob: _Rule(_of_remembered_exchanges, lambda row: _PENDING_INDEXING),
     CachedEmbedding: _Rule(_with_live_text),
     Instruction: _Rule(_not_forgotten),

@@ -19,7 +19,7 @@ from memory.documents.chunking.configured import split_as_configured
 from memory.documents.extraction import ExtractedText, Marker, location_label
 from memory.documents.metadata import metadata_of_chunk
 from memory.errors import ExtractionError
-from memory.exchanges.forgetting import forget
+from memory.exchanges.forgetting import forget, passage_hash
 from memory.exchanges.metadata import save_metadata_values
 from memory.index import generations
 from memory.jobs import Lease
@@ -51,7 +51,8 @@ class _NewChunk:
 def write_chunks(lease: Lease[DocumentVersion], extracted: ExtractedText) -> None:
     """Write the chunks of the leased version, inactive until it is published; continue where an earlier worker stopped.
 
-    A chunk with the same text as one of the live version shares its exchange and needs no embedding. Each transaction
+    A chunk with the same text as one of the live version shares its exchange and needs no embedding, and one with the text of
+    a passage that was forgotten separately shares that passage's, without its text. Each transaction
     renews the lease first, which locks the version's row: nothing is written once the version is deleted or cancelled.
     Raises ExtractionError for a text without chunks, and LeaseLostError.
     """
@@ -142,20 +143,24 @@ def _new_chunks(spans: list[Span], extracted: ExtractedText, *, since: int) -> I
 def _write(lease: Lease[DocumentVersion], chunks: list[_NewChunk], reusable: ReusableExchanges, *, total: int) -> None:
     """Write these chunks. Slow work is done before the transaction, which would block running answers."""
     version = lease.job
-    reused = {chunk.index: reusable[chunk.digest].popleft() for chunk in chunks if reusable.get(chunk.digest)}
-    new = {chunk.index: _build_exchange(version, chunk, total) for chunk in chunks if chunk.index not in reused}
+    known = _forgotten_passages(version, chunks)
+    unknown = [chunk for chunk in chunks if chunk.index not in known]
+    known |= {chunk.index: reusable[chunk.digest].popleft() for chunk in unknown if reusable.get(chunk.digest)}
+    new = {chunk.index: _build_exchange(version, chunk, total) for chunk in unknown if chunk.index not in known}
     entries = build_entries(new.values())
     with transaction.atomic():
         lease.renew()
-        existing = _lock_existing(reused.values())
-        lost = [chunk for chunk in chunks if chunk.index in reused and reused[chunk.index] not in existing]
-        replaced = {chunk.index: _build_exchange(version, chunk, total) for chunk in lost}
+        existing = _lock_existing(known.values())
+        lost = [chunk for chunk in chunks if chunk.index in known and known[chunk.index] not in existing]
+        forgotten = _forgotten_passages(version, lost)
+        known |= forgotten
+        replaced = {c.index: _build_exchange(version, c, total) for c in lost if c.index not in forgotten}
         new |= replaced
         _save_exchanges(list(new.values()), entries + build_entries(replaced.values()))
         Chunk.objects.bulk_create(
             Chunk(
                 version=version,
-                exchange_id=new[chunk.index].pk if chunk.index in new else reused[chunk.index],
+                exchange_id=new[chunk.index].pk if chunk.index in new else known[chunk.index],
                 index=chunk.index,
                 start=chunk.span.start,
                 end=chunk.span.end,
@@ -176,6 +181,14 @@ def _save_exchanges(exchanges: list[Exchange], entries: list[LexicalEntry]) -> N
     EmbeddingJob.objects.bulk_create(
         [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in exchanges for g in live]
     )
+
+
+def _forgotten_passages(version: DocumentVersion, chunks: Sequence[_NewChunk]) -> dict[int, uuid.UUID]:
+    """Return the exchanges of those of these chunks that were forgotten separately in their document, by index."""
+    hashes = {chunk.index: passage_hash(version.document_id, chunk.digest) for chunk in chunks}
+    rows = Exchange.objects.filter(content_hash__in=set(hashes.values())).exclude(forgotten_at=None)
+    ids = dict(rows.values_list("content_hash", "id"))
+    return {index: ids[digest] for index, digest in hashes.items() if digest in ids}
 
 
 def _lock_existing(exchange_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:

@@ -29,6 +29,7 @@ from memory.knowledge.sources import delete_statements, drop_sources, lock_with_
 from memory.lexical.indexing import delete_entries
 from memory.models import (
     CachedEmbedding,
+    Chunk,
     Collection,
     EmbeddingJob,
     ErasureJob,
@@ -44,6 +45,7 @@ from memory.models import (
     Record,
     Space,
 )
+from memory.text import content_hash
 from memory.utils.batching import batched
 from memory.utils.formatting import format_number
 
@@ -58,6 +60,8 @@ EMPTY_TEXT = {
     "source_file": "",
     "content_hash": "",
 }
+# Key in the metadata of a passage that was forgotten separately, until it is erased.
+_TEXT_HASH = "text_hash"
 
 
 @transaction.atomic
@@ -153,7 +157,10 @@ def _forget_batch(
         exchange.forgotten_at, exchange.forgotten_by_id, exchange.forgotten_by_operation = now, by, operation
         # The metadata of the exchange is deleted. From now on the field stores the counts for the receipt.
         exchange.metadata = {key: counts[exchange.pk] for key, counts in removed.items() if exchange.pk in counts}
-    Exchange.objects.bulk_update(exchanges, ["forgotten_at", "forgotten_by", "forgotten_by_operation", "metadata"])
+    if has_events:
+        _mark_passages(exchanges)
+    fields = ["forgotten_at", "forgotten_by", "forgotten_by_operation", "metadata", "content_hash"]
+    Exchange.objects.bulk_update(exchanges, fields)
     delete_entries(ids)
     MetadataValue.objects.filter(exchange_id__in=ids).delete()
     Record.objects.filter(exchange_id__in=ids).delete()
@@ -173,6 +180,22 @@ def _forget_batch(
         record_events(Event.Kind.EXCHANGE_FORGOTTEN, [e for e in exchanges if e.pk not in records])
         record_events(Event.Kind.RECORD_FORGOTTEN, [e for e in exchanges if e.pk in records])
     return ids, [statement for statements in unsupported.values() for statement in statements]
+
+
+def _mark_passages(exchanges: Sequence[Exchange]) -> None:
+    """Let chunks that are forgotten separately be recognised in the versions of their documents that are read later."""
+    chunks = Chunk.objects.filter(exchange__in=[exchange.pk for exchange in exchanges])
+    documents = dict(chunks.values_list("exchange_id", "version__document_id"))
+    for exchange in exchanges:
+        if exchange.pk in documents:
+            # The erasure needs the hash of the text for its cached embeddings.
+            exchange.metadata[_TEXT_HASH] = exchange.content_hash
+            exchange.content_hash = passage_hash(documents[exchange.pk], exchange.content_hash)
+
+
+def passage_hash(document_id: uuid.UUID, text_hash: str) -> str:
+    """Return the hash by which a passage that was forgotten separately is recognised in its document, and only there."""
+    return content_hash(str(document_id), text_hash)
 
 
 def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
@@ -271,7 +294,8 @@ def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) ->
 def _clear_row(job: ErasureJob, vectors: int) -> None:
     """Delete the text of the row, and keep the tombstone with the counts for the receipt."""
     exchange = job.exchange
-    digest = exchange.content_hash
+    is_passage = _TEXT_HASH in exchange.metadata
+    digest = exchange.metadata.get(_TEXT_HASH, exchange.content_hash)
     duplicates = Exchange.objects.filter(content_hash=digest, forgotten_at=None)
     cached = 0 if duplicates.exists() else CachedEmbedding.objects.filter(content_hash=digest).count()
     EmbeddingJob.objects.filter(exchange=exchange).delete()
@@ -281,7 +305,7 @@ def _clear_row(job: ErasureJob, vectors: int) -> None:
     Exchange.objects.filter(pk=exchange.pk).update(
         metadata=removed_counts(exchange.metadata) | {"vectors": vectors, "cached": cached},
         erased_at=timezone.now(),
-        **EMPTY_TEXT,
+        **EMPTY_TEXT | ({"content_hash": exchange.content_hash} if is_passage else {}),
     )
     cache.delete_unreferenced([digest])
     ErasureJob.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")
