@@ -297,6 +297,34 @@ def test_a_message_that_was_edited_no_longer_applies(person):
     assert texts(talk) == [METRIC], "what a person kept does not depend on the message"
 
 
+def test_an_instruction_goes_on_applying_when_its_message_is_answered_again(memory, person):
+    talk = thread(person)
+    _prepared, one = say(talk)
+    Turn.objects.filter(id=one.id).update(state=Turn.State.COMPLETE, answer="Noted.")
+    again = services.regenerate(one, person_id=person.id, client_key=one.id).posted.turn
+    job = answer_job(again)
+
+    prepared = prepare_answer(job, TurnRecall(SearchResults()), again.attempt)
+
+    assert METRIC not in system_of(prepared), "the message says it"
+    Turn.objects.filter(id=again.id).update(state=Turn.State.COMPLETE, answer="Noted.")
+    assert texts(talk) == [METRIC]
+    again.refresh_from_db()
+    memory.forget([stored(again, person).id], by=person.id)
+    assert texts(talk) == []
+
+
+def test_an_instruction_stops_applying_when_its_message_is_replaced(person):
+    talk = thread(person)
+    _prepared, one = say(talk)
+    Turn.objects.filter(id=one.id).update(state=Turn.State.COMPLETE, answer="Noted.")
+    assert texts(talk) == [METRIC]
+
+    services.edit_message(one, person_id=person.id, message="Use feet.", client_key=one.id)
+
+    assert texts(talk) == []
+
+
 def test_a_moved_thread_uses_the_instructions_of_its_new_space(memory, person):
     crew = group("Crew", person)
     editing.add(access.personal_space(person.id), "Be brief.", by=person.id)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Q, QuerySet, TextField
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from chat.models import Instruction, Thread, Turn
-from memory.api import Space, estimate_tokens
+from memory.api import Exchange, Space, estimate_tokens
 
 MAX_TOKENS = 600
 _HEADING = "Follow these standing instructions in every answer:"
@@ -40,9 +40,15 @@ def of_thread(thread: Thread) -> Q:
 def applicable(thread: Thread, *, besides: uuid.UUID | None = None) -> QuerySet[Instruction]:
     """Return the instructions that apply in this thread, not ordered, besides the one in the message of a turn.
 
-    What was recognised in a message stops applying while the message is on an inactive branch or in a deleted thread.
+    What was recognised in a message stops applying while no version of the message is on the active branch, the one that is
+    shown was forgotten, or its thread is deleted.
     """
-    recognised = Q(state=State.RECOGNISED, turn__is_on_active_branch=True, turn__thread__deleted_at=None)
+    forgotten = Exchange.objects.filter(id=OuterRef("exchange_id")).exclude(forgotten_at=None)
+    # A regenerated version repeats the message with its date.
+    fields = ("thread", "created_at", "author", "message")
+    shown = Turn.objects.filter(is_on_active_branch=True, **{name: OuterRef(f"turn__{name}") for name in fields})
+    shown = shown.filter(~Exists(forgotten)).exclude(id__in=[besides] if besides else [])
+    recognised = Q(Exists(shown), state=State.RECOGNISED, turn__thread__deleted_at=None)
     rows = Instruction.objects.present().filter(of_thread(thread), Q(state=State.KEPT) | recognised, off_at=None)
     rows = rows.exclude(id__in=thread.disabled_instructions).order_by()
     return rows if besides is None else rows.exclude(turn_id=besides)
