@@ -11,8 +11,9 @@ from chat.answers.history import earlier_turns
 from chat.answers.persistence import store_exchange
 from chat.answers.recall import recall_for_turn
 from chat.errors import ConflictError, PermissionDeniedError
-from chat.models import Thread, Turn
+from chat.models import Thread, ThreadSession, Turn
 from chat.rows.turns import turn_rows
+from chat.threads.locks import lock_thread
 from memory.spaces import access as spaces
 from tests.factories import PersonFactory, answer_job, image_of, thread, turn
 
@@ -123,6 +124,24 @@ def test_forgetting_what_was_copied_while_it_was_answered_applies_to_the_copies(
         memory.forget([one.exchange_id], by=person.id)
 
     assert [earlier_turns(each) for each in later] == [[], []]
+
+
+@pytest.mark.parametrize("is_thread_deleted", [False, True])
+def test_a_turn_that_is_deleted_while_it_is_forked_is_not_found(person, client, monkeypatch, is_thread_deleted):
+    client.force_login(person)
+    one = turn(thread(person))
+
+    def lock_after_deletion(thread_id: uuid.UUID) -> Thread:
+        Turn.objects.filter(thread_id=thread_id).delete()
+        if is_thread_deleted:
+            ThreadSession.objects.filter(thread_id=thread_id).delete()
+            Thread.objects.filter(id=thread_id).delete()
+        return lock_thread(thread_id)
+
+    monkeypatch.setattr("chat.threads.fork.lock_thread", lock_after_deletion)
+
+    assert client.post(f"/t/{one.thread_id}/turns/{one.id}/fork").status_code == 404
+    assert not Thread.objects.exclude(id=one.thread_id).exists()
 
 
 def test_deleting_a_fork_keeps_exchanges_of_the_original(original, person, memory):

@@ -12,6 +12,7 @@ from chat.models import Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_thread_changed
 from chat.threads.locks import lock_thread
 from memory import api as memory
+from memory.api import NotFoundError
 
 _BATCH_SIZE = 500
 _COPIED_FIELDS = (
@@ -36,10 +37,14 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID, is_included: bool = True) -
 
     `is_included`: False leaves `turn` itself out, so that the new thread can be empty. Exchanges stay with the
     original turns: they are not stored twice, and forgetting one also applies to the copy. An answer in progress is
-    copied as interrupted.
+    copied as interrupted. Raises NotFoundError if the turn was deleted meanwhile.
     """
     # What is forgotten everywhere at this moment is either not copied, or found in the copy.
-    source = lock_thread(turn.thread_id)
+    try:
+        source = lock_thread(turn.thread_id)
+    except Thread.DoesNotExist:
+        raise NotFoundError from None
+    branch = _branch(turn)
     forked = Thread.objects.create(
         owner_id=person_id,
         space=memory.personal_space(person_id),
@@ -55,7 +60,6 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID, is_included: bool = True) -
         last_message_at=timezone.now(),
     )
     session = ThreadSession.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())
-    branch = _branch(turn)
     _copy_turns(branch if is_included else branch[:-1], session)
     notify_thread_changed(forked.id)
     return forked
@@ -92,7 +96,10 @@ def _copy_turns(originals: Sequence[Turn], session: ThreadSession) -> None:
 
 
 def _branch(turn: Turn) -> list[Turn]:
+    """Return the turns from the first one to this one. Raises NotFoundError if it was deleted."""
     rows = {row.id: row for row in turn.thread.turns.filter(position__lte=turn.position)}
+    if turn.id not in rows:
+        raise NotFoundError
     branch = [rows[turn.id]]
     while (parent := branch[-1].parent_id) is not None:
         branch.append(rows[parent])
