@@ -57,6 +57,14 @@ def test_prices_are_shown_as_they_were_entered(memory, person):
     assert all(text in shown for text in ("0.075 EUR", "0.0125 EUR", "1.00 EUR"))
 
 
+def test_a_model_in_the_address_is_cleaned_like_its_stored_name(memory, person):
+    client = signed_in(AdministratorFactory())
+    client.post("/admin/usage/prices", {"model": "fake", "input_price": "0.075", "output_price": "1"})
+    assert 'value="0.075"' not in page(client, "/admin/usage/limits")
+
+    assert 'value="0.075"' in page(client, "/admin/usage/limits?model=fa%00ke")
+
+
 def test_limits_in_money_are_shown_as_they_were_entered(memory, person):
     client = signed_in(AdministratorFactory())
     client.post("/admin/usage/currency", {"currency": "EUR"})

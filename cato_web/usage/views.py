@@ -186,7 +186,7 @@ def _initial_limit(request: AuthenticatedRequest) -> dict[str, Any]:
 
 def _initial_price(request: AuthenticatedRequest) -> dict[str, Any]:
     """Return the fields of the price that the URL names, to be changed."""
-    price = ModelPrice.objects.filter(model=request.GET["model"]).first() if "model" in request.GET else None
+    price = ModelPrice.objects.filter(model=clean_text(request.GET.get("model", ""))).first()
     if price is None:
         return {}
     names = ("input_price", "cached_price", "output_price")
