@@ -115,7 +115,7 @@ from memory.knowledge.restoring import (
     restore_state,
     restore_successor,
 )
-from memory.knowledge.sources import source_ids, statements_supported_by
+from memory.knowledge.sources import lock_with_statements, source_ids, statements_supported_by
 from memory.knowledge.staleness import unconfirmed_since
 from memory.knowledge.statements import (
     MAX_STATEMENT_LENGTH,

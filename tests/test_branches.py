@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
@@ -18,6 +19,7 @@ from chat.models import Thread, Turn
 from chat.realtime import frames, sync
 from chat.rows.personal_recall import personal_rows
 from memory.api import signals
+from memory.knowledge.sources import lock_with_statements
 from memory.models import Exchange
 from memory.retrieval.recall_log import log_recall, recalled_for
 from memory.retrieval.types import ExchangeView, Hit
@@ -92,6 +94,28 @@ def test_only_the_active_branch_is_recalled(memory, turns, person):
     services.switch_branch(turns[1], person_id=person.id)
     assert found() == before
     assert memory.memory_states([new.exchange_id]) == {new.exchange_id: "remembered"}
+
+
+def test_all_exchanges_that_are_shown_or_hidden_are_locked_before_the_first_is_changed(turns, person, monkeypatch):
+    new = services.edit_message(
+        turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
+    ).posted.turn
+    complete(new, "In the birch.")
+    locked: list[set[uuid.UUID]] = []
+
+    def lock(exchange_ids: Iterable[uuid.UUID]) -> None:
+        locked.append(set(exchange_ids))
+        lock_with_statements(exchange_ids)
+
+    monkeypatch.setattr("memory.api.lock_with_statements", lock)
+    monkeypatch.setattr("memory.exchanges.lifecycle.lock_with_statements", lock)
+
+    services.switch_branch(turns[1], person_id=person.id)
+    assert locked[0] == {new.exchange_id, turns[1].exchange_id, turns[2].exchange_id} == set().union(*locked)
+    services.delete_thread(new.thread)
+    locked.clear()
+    services.restore_thread(new.thread)
+    assert locked[0] == {new.exchange_id, *(one.exchange_id for one in turns)} == set().union(*locked)
 
 
 def test_switching_back_restores_the_branch_including_its_later_turns(turns, person):

@@ -97,9 +97,11 @@ def restore_thread(thread: Thread) -> bool:
     """Undo `delete_thread`; return False if it is too late."""
     restored = Thread.objects.filter(id=thread.id, deleted_at__gt=timezone.now() - _UNDO_WINDOW).update(deleted_at=None)
     if restored:
-        others = thread.turns.filter(is_on_active_branch=False)
-        memory.activate(thread.turns.active_branch().values_list("exchange_id", flat=True))
-        memory.deactivate(others.values_list("exchange_id", flat=True), are_citable=True)
+        rows = list(thread.turns.values_list("exchange_id", "is_on_active_branch"))
+        shown, others = ([id for id, is_shown in rows if id and is_shown is wanted] for wanted in (True, False))
+        memory.lock_with_statements([*shown, *others])
+        memory.activate(shown)
+        memory.deactivate(others, are_citable=True)
         notify_thread_changed(thread.id)
     return bool(restored)
 

@@ -154,7 +154,9 @@ def _activate_branch(
         raise ConflictError(_("This would hide messages that other people wrote after it. Fork the thread instead."))
     thread.turns.filter(id__in=removed_ids).update(is_on_active_branch=False)
     thread.turns.filter(id__in=added_ids).update(is_on_active_branch=True)
-    memory.deactivate((rows[id].exchange_id for id in removed_ids), are_citable=True)
-    memory.activate(rows[id].exchange_id for id in added_ids)
+    removed, added = ([rows[id].exchange_id for id in ids if rows[id].exchange_id] for ids in (removed_ids, added_ids))
+    memory.lock_with_statements([*removed, *added])
+    memory.deactivate(removed, are_citable=True)
+    memory.activate(added)
     Thread.objects.filter(id=thread.id).update(head=leaf)
     return removed_ids, added_ids

@@ -20,7 +20,8 @@ def lock_with_statements(exchange_ids: Iterable[uuid.UUID]) -> None:
     """Lock the exchanges, those that follow them, the statements that they support, and the other sources of these.
 
     Forgetting, hiding or moving the exchanges can write all of these rows. They are locked in the order of their ids, so
-    that what changes another one of them at the same time waits here, before it has written anything.
+    that what changes another one of them at the same time waits here, before it has written anything. What changes several
+    sets of exchanges in one transaction locks all of them first.
     """
     ids = set(exchange_ids)
     for batch in batched(list(ids), _BATCH_SIZE):
