@@ -13,6 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -45,7 +46,6 @@ from memory.models import (
     Record,
     Space,
 )
-from memory.text import content_hash
 from memory.utils.batching import batched
 from memory.utils.formatting import format_number
 
@@ -194,8 +194,11 @@ def _mark_passages(exchanges: Sequence[Exchange]) -> None:
 
 
 def passage_hash(document_id: uuid.UUID, text_hash: str) -> str:
-    """Return the hash by which a passage that was forgotten separately is recognised in its document, and only there."""
-    return content_hash(str(document_id), text_hash)
+    """Return the hash by which a passage that was forgotten separately is recognised in its document, and only there.
+
+    It depends on the secret key, so that nobody can find out what the text was by hashing guesses.
+    """
+    return salted_hmac("forgotten passage", f"{document_id} {text_hash}", algorithm="sha256").hexdigest()
 
 
 def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
