@@ -204,21 +204,24 @@ def test_a_long_list_has_pages(memory, person):
 def test_more_results_are_shown_on_request_and_the_page_goes_on_at_the_first_new_one(memory, person):
     for number in range(23):
         exchange(person, f"Mooring rope number {number}", "Noted.")
+    exchange(person, "Lunch was nice.", "Good.")
     memory.index_pending()
     client = signed_in(person)
-    first = unescape(client.get(reverse("search"), {"q": "mooring rope", "order": "newest"}).content.decode())
+    first = unescape(client.get(reverse("search"), {"q": "mooring rope"}).content.decode())
     assert len(shown(first)) == 20
-    assert "The 20 best results, newest first" in first
+    assert "The 20 best results" in first
+    assert "Less similar" not in first, "more similar ones are not shown yet"
     (url, next_hit) = re.findall(r'href="([^"]*)#(hit-[^"]*)">Show more results', first)[0]
     assert f'id="{next_hit}"' not in first
 
     more = unescape(client.get(url).content.decode())
-    assert len(shown(more)) == 23
-    assert "23 results, newest first" in more
+    assert len(shown(more)) == 24
+    assert "23 results" in more
+    assert "Less similar" in more
     assert f'id="{next_hit}"' in more
     assert "Show more results" not in more
     # Another order of the same results shows as many.
-    assert re.search(r'href="[^"]*more=yes"\s*>Relevance', more)
+    assert re.search(r'href="[^"]*more=yes"\s*>Newest', more)
 
 
 def test_texts_that_differ_in_a_number_alone_are_all_found_and_copies_once(memory, person):

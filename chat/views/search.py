@@ -152,7 +152,7 @@ class _Page:
         return {
             "searched": True,
             "hits": rows,
-            "less_similar": hit_rows(less_similar, self.query.text) if self.order == RELEVANCE else [],
+            "less_similar": [] if others or self.order != RELEVANCE else hit_rows(less_similar, self.query.text),
             "note": found.note_text,
             "total_text": count_text(len(rows), self.order, is_cut=bool(others)),
             "orders": [Choice(str(label), self.url(order=name), name == self.order) for name, label in ORDERS.items()],
