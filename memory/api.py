@@ -51,9 +51,9 @@ from memory.errors import (
 from memory.events import EventPage, delete_old_events, feed_range, list_events
 from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges, set_feedback
 from memory.exchanges.forgetting import (
-    EMPTY_TEXT,
     ensure_erased,
     erase_forgotten,
+    erased_fields,
     forget,
     forgotten_ids,
 )

@@ -261,6 +261,20 @@ def test_forgotten_data_is_not_in_the_backup_and_stays_forgotten(memory, alice):
     assert Exchange.objects.exclude(forgotten_at=None).count() == 2
 
 
+def test_a_forgotten_passage_is_recognised_after_a_restore_and_its_backup_has_no_hash_of_its_text(memory, alice):
+    document(alice, "pins.txt", "The pin of the boathouse is hyzenthlay-99.")
+    passage = Exchange.objects.get()
+    memory.forget([passage.pk], by=alice.pk)
+    mark = Exchange.objects.get().content_hash
+
+    data = create_backup()
+    restore(wipe_installation(data))
+    memory.erase_forgotten()
+
+    assert passage.content_hash.encode() not in gzip.decompress(data)
+    assert (Exchange.objects.get().content_hash, Exchange.objects.get().user_message) == (mark, "")
+
+
 def flip_byte(data: bytes) -> bytes:
     middle = len(data) * 2 // 3
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]

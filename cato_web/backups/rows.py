@@ -21,7 +21,7 @@ from django.db.models.sql import InsertQuery
 
 from cato_web.backups.errors import CorruptBackupError
 from chat.models import Instruction
-from memory.api import EMPTY_TEXT, CachedEmbedding, DocumentVersion, EmbeddingJob, Exchange, Job, batched
+from memory.api import CachedEmbedding, DocumentVersion, EmbeddingJob, Exchange, Job, batched, erased_fields
 
 _BATCH_SIZE = 500
 Row = dict[str, Any]
@@ -48,6 +48,10 @@ def _not_forgotten(rows: QuerySet[Any]) -> QuerySet[Any]:
     return rows.filter(~Exists(exchanges.exclude(forgotten_at=None)))
 
 
+def _without_forgotten_text(row: Row) -> Row:
+    return erased_fields(row["user_message"], row["metadata"], row["content_hash"]) if row["forgotten_at"] else {}
+
+
 # The search index is not backed up: every vector has to be indexed again after a restore.
 _PENDING_INDEXING = {
     "state": Job.State.PENDING,
@@ -61,7 +65,7 @@ _PENDING_INDEXING = {
 }
 _RULES: dict[type[Model], _Rule] = {
     # Forgotten exchanges have no text in a backup, even if they are not erased yet.
-    Exchange: _Rule(overrides=lambda row: EMPTY_TEXT if row["forgotten_at"] and not row["erased_at"] else {}),
+    Exchange: _Rule(overrides=_without_forgotten_text),
     EmbeddingJob: _Rule(_of_remembered_exchanges, lambda row: _PENDING_INDEXING),
     CachedEmbedding: _Rule(_with_live_text),
     Instruction: _Rule(_not_forgotten),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -53,12 +53,11 @@ log = logging.getLogger(__name__)
 
 _BATCH_SIZE = 100
 # Field values of an erased exchange.
-EMPTY_TEXT = {
+_EMPTY_TEXT = {
     "user_message": "",
     "assistant_message": "",
     "prior_exchange_ids": [],
     "source_file": "",
-    "content_hash": "",
 }
 # Key in the metadata of a passage that was forgotten separately, until it is erased.
 _TEXT_HASH = "text_hash"
@@ -294,10 +293,18 @@ def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) ->
     return sorted({generations.next_collection_name(name, step) for name in active for step in (-1, 0, 1)})
 
 
+def erased_fields(message: str, metadata: Mapping[str, Any], content_hash: str) -> dict[str, Any]:
+    """Return the fields of a tombstone without anything of the text: the counts for the receipt, and a passage's hash.
+
+    A row without text keeps its hash: it was erased before, or in the backup from which it was restored.
+    """
+    keeps_hash = _TEXT_HASH in metadata or not message
+    return _EMPTY_TEXT | {"metadata": removed_counts(metadata), "content_hash": content_hash if keeps_hash else ""}
+
+
 def _clear_row(job: ErasureJob, vectors: int) -> None:
     """Delete the text of the row, and keep the tombstone with the counts for the receipt."""
     exchange = job.exchange
-    is_passage = _TEXT_HASH in exchange.metadata
     digest = exchange.metadata.get(_TEXT_HASH, exchange.content_hash)
     duplicates = Exchange.objects.filter(content_hash=digest, forgotten_at=None)
     cached = 0 if duplicates.exists() else CachedEmbedding.objects.filter(content_hash=digest).count()
@@ -305,10 +312,8 @@ def _clear_row(job: ErasureJob, vectors: int) -> None:
     Feedback.objects.filter(exchange=exchange).delete()
     delete_supersessions([exchange.pk])
     Record.objects.filter(exchange=exchange).delete()
-    Exchange.objects.filter(pk=exchange.pk).update(
-        metadata=removed_counts(exchange.metadata) | {"vectors": vectors, "cached": cached},
-        erased_at=timezone.now(),
-        **EMPTY_TEXT | ({"content_hash": exchange.content_hash} if is_passage else {}),
-    )
+    fields = erased_fields(exchange.user_message, exchange.metadata, exchange.content_hash)
+    fields["metadata"] |= {"vectors": vectors, "cached": cached}
+    Exchange.objects.filter(pk=exchange.pk).update(erased_at=timezone.now(), **fields)
     cache.delete_unreferenced([digest])
     ErasureJob.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")
