@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +53,7 @@ def processes(cato: Cato) -> dict[str, psutil.Process]:
         living = [p for p in cato.processes if p.name != "prepare" and p.popen.poll() is None]
         return {p.name: psutil.Process(p.popen.pid) for p in living}
     found: dict[str, psutil.Process] = {}
+    counts: Counter[str] = Counter()
     for child in psutil.Process(cato.processes[0].popen.pid).children():
         try:
             command = " ".join(child.cmdline())
@@ -59,6 +61,6 @@ def processes(cato: Cato) -> dict[str, psutil.Process]:
             continue
         for name, word in CHILDREN.items():
             if word in command:
-                number = sum(other.partition(" ")[0] == name for other in found) + 1
-                found[name if number == 1 else f"{name} {number}"] = child
+                counts[name] += 1
+                found[name if counts[name] == 1 else f"{name} {counts[name]}"] = child
     return found

@@ -2,8 +2,9 @@
 
     python -m benchmarks.organisation [--exchanges 1000000] [--people 500] [--home FOLDER] [--database URL]
 
-The store is filled by benchmarks/organisation_store.py, and kept in `--home` for another run; it is in SQLite, or in
-`--database`, an empty one of PostgreSQL. One person, an administrator, reads the pages; a tenth of the exchanges are their own.
+The store is filled by benchmarks/organisation_store.py, and kept in `--home` for another run. It is in SQLite or, with
+`--database`, in an empty database of PostgreSQL. One person, an administrator, reads the pages; a tenth of the exchanges are
+their own.
 """
 
 from __future__ import annotations

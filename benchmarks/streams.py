@@ -4,7 +4,8 @@
         [--web-processes 1]
 
 Each stream is a thread with an open page and an answer of this many tokens a second. The serving process has core 0 to
-itself; the endpoint and the pages, and Cato's other processes, share core 1. Several web processes share all cores with them.
+itself; the endpoint and the pages, and Cato's other processes, share core 1. Several web processes share all cores with
+them.
 """
 
 from __future__ import annotations

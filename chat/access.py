@@ -61,8 +61,8 @@ def get_marked_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Any:
     return _get(rows)
 
 
-def lock_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
-    """Return the thread with its space, if this person may read it, and lock its row until the transaction ends."""
+def get_locked_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
+    """Return the thread with its space, if this person may read it; its row is locked until the transaction ends."""
     rows = _thread_read_by(person_id, thread_id).select_related("space")
     return _get(rows.select_for_update(of=("self",)))
 

@@ -49,14 +49,9 @@ from memory.errors import (
     VectorStoreUnavailableError,
 )
 from memory.events import EventPage, delete_old_events, feed_range, list_events
+from memory.exchanges.erasure import ensure_erased, erase_forgotten, erased_fields
 from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges, set_feedback
-from memory.exchanges.forgetting import (
-    ensure_erased,
-    erase_forgotten,
-    erased_fields,
-    forget,
-    forgotten_ids,
-)
+from memory.exchanges.forgetting import forget, forgotten_ids
 from memory.exchanges.lifecycle import NewExchange, activate, deactivate, remember, remember_many, set_metadata
 from memory.exchanges.moving import is_being_read, move_document, move_thread
 from memory.exchanges.notes import add_note

@@ -16,7 +16,7 @@ from memory.documents.deletion import cleanup_documents
 from memory.documents.extraction_runs import has_due_extraction
 from memory.documents.publishing import publish_ready_versions
 from memory.errors import VectorStoreDisabledError
-from memory.exchanges.forgetting import erase_forgotten
+from memory.exchanges.erasure import erase_forgotten
 from memory.index import generations
 from memory.index.indexing import index_pending
 from memory.index.placement import vacate_former_collections

@@ -6,7 +6,7 @@ from celery import shared_task
 
 from memory.administration import operations
 from memory.documents import deletion, extraction_runs, publishing
-from memory.exchanges import forgetting
+from memory.exchanges import erasure
 from memory.index import indexing
 
 _indexing = threading.Lock()
@@ -31,7 +31,7 @@ def index_pending() -> None:
 @shared_task(name="memory.tasks.erase_forgotten")
 def erase_forgotten() -> None:
     """Erase forgotten exchanges."""
-    forgetting.erase_forgotten()
+    erasure.erase_forgotten()
 
 
 @shared_task(name="memory.tasks.read_documents")

@@ -43,6 +43,7 @@ TESTS = {
     "cato_web/accounts/tokens.py": "tokens",
     "cato_web/api_auth.py": "tokens api_access",
     "memory/administration/reveals.py": "reveals administration",
+    "memory/exchanges/erasure.py": "forgetting erasure backup document_deletion",
     "memory/exchanges/forgetting.py": "forgetting forgetting_scope records notes administration",
     "memory/documents/deletion.py": "document_deletion documents hidden_text groups administration",
     "chat/turns/posting.py": "turn_states threads branches concurrent_answers forks recall_filter attachments",

@@ -56,7 +56,7 @@ from django.utils import timezone
 from memory import api
 from memory.index import chroma
 from memory.spaces import access
-from memory.exchanges import forgetting, receipts
+from memory.exchanges import receipts
 from memory.models import *
 from memory.index.vectors import vector_ids
 from cato_web.accounts.models import User

@@ -19,7 +19,7 @@ from chat.models import Attachment, Instruction, Receipt, Thread, Turn
 from chat.threads import fork
 from chat.threads.locks import lock_thread
 from chat.threads.titles import apply_model_title
-from memory.exchanges.forgetting import erase_forgotten
+from memory.exchanges.erasure import erase_forgotten
 from memory.models import Collection, ErasureJob, Exchange, Job, RecallLogEntry
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, group, image_of, signed_in, statement, thread, turn

@@ -16,7 +16,7 @@ from django.utils import timezone
 from memory import jobs, signals
 from memory.embeddings import cache, local
 from memory.errors import VectorStoreRequestError, VectorStoreUnavailableError
-from memory.exchanges import forgetting, lifecycle, receipts
+from memory.exchanges import erasure, forgetting, lifecycle, receipts
 from memory.exchanges.feedback import set_feedback
 from memory.index import generations, placement, store, vectors
 from memory.models import (
@@ -419,7 +419,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_erasure(memory, person, monk
         rows = EmbeddingJob.objects.filter(exchange__in=[one, after]).select_related("collection")
         parts, collection = rows.get(exchange=one).parts, rows.get(exchange=one).collection.name
         memory.forget([one.id], by=person.id)
-        crashed = crashes_at(step, memory.erase_forgotten, {forgetting.__file__})
+        crashed = crashes_at(step, memory.erase_forgotten, {erasure.__file__})
         assert one.id not in {hit.exchange.id for hit in memory.search("safe combination", spaces=readable).results}
 
         ErasureJob.objects.update(locked_until=None)

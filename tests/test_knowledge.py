@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from memory.errors import InvalidInputError, NotFoundError, StatementConflictError
 from memory.exchanges import lifecycle
-from memory.exchanges.forgetting import erase_forgotten, forget
+from memory.exchanges.erasure import erase_forgotten
+from memory.exchanges.forgetting import forget
 from memory.exchanges.moving import move_thread
 from memory.exchanges.receipts import receipt_for
 from memory.knowledge import decisions

@@ -10,7 +10,8 @@ import pytest
 
 from memory.errors import CatoError
 from memory.exchanges import lifecycle
-from memory.exchanges.forgetting import erase_forgotten, forget
+from memory.exchanges.erasure import erase_forgotten
+from memory.exchanges.forgetting import forget
 from memory.exchanges.moving import move_thread
 from memory.knowledge import decisions
 from memory.knowledge.statements import NewStatement, NewSupport, add_statements, readable_statements

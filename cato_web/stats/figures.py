@@ -18,7 +18,7 @@ from memory import api as memory
 _MONTH = timedelta(days=30)
 _GROWTH_WEEKS, _MIN_GROWTH_WEEKS, _RECALL_WEEKS, _DAYS = 26, 8, 12, 14
 _QUICK = 0.1  # seconds; what takes longer to count is cached
-# It is cached for so many times as long as it took to count, at most for so many seconds.
+# Figures are cached for 100 times as long as counting took, at most for 600 seconds.
 _CACHED_TIMES, _MAX_CACHED = 100, 600
 
 
@@ -45,7 +45,7 @@ class Figures:
 def figures(spaces: memory.SpaceIds | None, by: memory.DateField) -> tuple[Figures, bool]:
     """Return the figures of `spaces` (None: all) with the growth by this date, and whether they are from the cache.
 
-    Counting takes at most a hundredth of the time; cached figures are at most ten minutes old.
+    Cached ones are at most ten minutes old.
     """
     scope = "all" if spaces is None else hashlib.sha256(" ".join(sorted(map(str, spaces))).encode()).hexdigest()
     key = f"statistics:{by}:{scope}"

@@ -17,7 +17,8 @@ from memory.api import Space
 def names_of(dimension: str, keys: Iterable[Any], *, reader_id: uuid.UUID | None = None) -> dict[Any, str]:
     """Return the names of the keys of a dimension of usage; None is what belongs to none.
 
-    `reader_id`: the person who is told them, of spaces only those that they read; None: an administrator.
+    `reader_id` is the person to whom they are shown, who learns no names of spaces that they cannot read; None for
+    administrators.
     """
     keys = list(keys)
     if dimension == "model":

@@ -14,21 +14,17 @@ _MAX_TURNS = 500
 
 
 def earlier_turns(turn: Turn) -> list[Turn]:
-    """Return the answered, not forgotten turns of the active branch before this one, oldest first, with what prompts need.
+    """Return the answered, not forgotten turns of the active branch before this one, oldest first.
 
-    A digest has none: those before it are digests of other periods.
+    Only the columns that prompts need are loaded. A digest has none: those before it are digests of other periods.
     """
     if turn.position == 0 or turn.digest_scope is not None:
         return []
     exchange_id = Coalesce(OuterRef("exchange_id"), OuterRef("copied_exchange_id"))
     forgotten = Exchange.objects.filter(id=exchange_id, forgotten_at__isnull=False)
-    rows = Turn.objects.with_attachment_marks().filter(
-        ~Q(answer=""),
-        ~Exists(forgotten),
-        thread_id=turn.thread_id,
-        position__lt=turn.position,
-        is_on_active_branch=True,
-        is_dummy=False,
+    rows = Turn.objects.active_branch().with_attachment_marks()
+    rows = rows.filter(
+        ~Q(answer=""), ~Exists(forgotten), thread_id=turn.thread_id, position__lt=turn.position, is_dummy=False
     )
     # The reasoning and the searches of hundreds of turns would take longer to read than the rest.
     needed = rows.only("message", "answer", "exchange_id", "copied_exchange_id")

@@ -210,15 +210,12 @@ def _import_one(
         except InvalidInputError as error:
             report.skip(title, str(error), REFUSED)
             return
-    saved, why = 0, ""
-    for number, batch in enumerate(batched(new_pairs, _BATCH_SIZE)):
+    saved, refusal = 0, ""
+    for batch in batched(new_pairs, _BATCH_SIZE):
         with pause_after_writing(), transaction.atomic():
             # Its owner can delete or move the thread between two batches.
-            if _is_deleted(thread_id, is_new=not number and thread_id not in existing):
-                why = _("Skipped: forgotten earlier.")
-            elif _is_visible_to_others(conversation, thread_id, batch, space):
-                why = _("Skipped new messages: the thread is in another space.")
-            if why:
+            is_new = not saved and thread_id not in existing
+            if refusal := _refusal(conversation, thread_id, batch, space, is_new=is_new):
                 break
             count = save_batch(conversation, title, thread_id, dated, batch, space, person_id)
         saved += count
@@ -227,8 +224,8 @@ def _import_one(
         progress("turns", count)
     report.imported += saved > 0
     report.already_there += not saved
-    if why:
-        report.skip(title, why)
+    if refusal:
+        report.skip(title, refusal)
         return
     if conversation.instructions:
         try:
@@ -268,10 +265,20 @@ def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:
     return [parsed] if parsed else []
 
 
-def _is_deleted(thread_id: uuid.UUID, *, is_new: bool) -> bool:
-    """Return whether the thread was deleted, or is not there although it is not `is_new`; lock its row."""
+def _refusal(
+    conversation: Conversation, thread_id: uuid.UUID, batch: Sequence[DatedPair], space: Space, *, is_new: bool
+) -> str:
+    """Return why the batch must not be stored in the thread, whose row is locked; "" if it may.
+
+    `is_new`: the import creates the thread with this batch, so that a missing thread was not deleted.
+    """
     thread = Thread.objects.select_for_update().filter(id=thread_id).first()
-    return not is_new if thread is None else thread.deleted_at is not None
+    is_deleted = not is_new if thread is None else thread.deleted_at is not None
+    if is_deleted:
+        return _("Skipped: forgotten earlier.")
+    if _is_visible_to_others(conversation, thread_id, batch, space):
+        return _("Skipped new messages: the thread is in another space.")
+    return ""
 
 
 def _is_visible_to_others(

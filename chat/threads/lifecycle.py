@@ -97,11 +97,11 @@ def restore_thread(thread: Thread) -> bool:
     """Undo `delete_thread`; return False if it is too late."""
     restored = Thread.objects.filter(id=thread.id, deleted_at__gt=timezone.now() - _UNDO_WINDOW).update(deleted_at=None)
     if restored:
-        rows = list(thread.turns.values_list("exchange_id", "is_on_active_branch"))
-        shown, others = ([id for id, is_shown in rows if id and is_shown is wanted] for wanted in (True, False))
-        memory.lock_with_statements([*shown, *others])
-        memory.activate(shown)
-        memory.deactivate(others, are_citable=True)
+        rows = thread.turns.values_list("exchange_id", "is_on_active_branch")
+        is_shown = {id: is_active for id, is_active in rows if id is not None}
+        memory.lock_with_statements(is_shown)
+        memory.activate(id for id in is_shown if is_shown[id])
+        memory.deactivate((id for id in is_shown if not is_shown[id]), are_citable=True)
         notify_thread_changed(thread.id)
     return bool(restored)
 

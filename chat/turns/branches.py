@@ -154,7 +154,8 @@ def _activate_branch(
         raise ConflictError(_("This would hide messages that other people wrote after it. Fork the thread instead."))
     thread.turns.filter(id__in=removed_ids).update(is_on_active_branch=False)
     thread.turns.filter(id__in=added_ids).update(is_on_active_branch=True)
-    removed, added = ([rows[id].exchange_id for id in ids if rows[id].exchange_id] for ids in (removed_ids, added_ids))
+    removed = [rows[id].exchange_id for id in removed_ids if rows[id].exchange_id]
+    added = [rows[id].exchange_id for id in added_ids if rows[id].exchange_id]
     memory.lock_with_statements([*removed, *added])
     memory.deactivate(removed, are_citable=True)
     memory.activate(added)

@@ -43,12 +43,12 @@ class ThreadExports:
 class ForgettingScope:
     """The consequences of forgetting an exchange everywhere, as far as the person may know and forget it.
 
-    `same_message` are the turns with its message, `exchange_ids` their exchanges, `answer_ids` the exchanges of the answers
-    for which these were recalled. `is_complete` is False if not all uses were examined.
+    `turns` are those with its message, `exchange_ids` their exchanges, `answer_ids` the exchanges of the answers for which
+    these were recalled. `is_complete` is False if not all uses were examined.
     """
 
     turn: Turn
-    same_message: QuerySet[Turn]
+    turns: QuerySet[Turn]
     exchange_ids: Sequence[uuid.UUID]
     passages: int
     statements: int
@@ -76,13 +76,13 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
     Raises NotFoundError, also if this person may not forget it or it has no turn.
     """
     turn = turn_to_forget(person_id, exchange_id, is_administrator=is_administrator)
-    same = _same_message(turn, has_all_rights=is_administrator or turn.author_id == person_id)
-    exchange_ids = [id for id in same.values_list("exchange_id", flat=True) if id is not None]
+    turns = _turns_with_message_of(turn, has_all_rights=is_administrator or turn.author_id == person_id)
+    exchange_ids = [id for id in turns.values_list("exchange_id", flat=True) if id is not None]
     statement_ids = memory.statements_supported_by(exchange_ids)
     uses = list(
         # A statement is recalled instead of its sources.
         RecallLogEntry.objects.filter(exchange_id__in=[*exchange_ids, *statement_ids])
-        .exclude(turn_id__in=same.values("id"))
+        .exclude(turn_id__in=turns.values("id"))
         .order_by("-at")
         .values_list("turn_id", "rank")[: _MAX_USES + 1]
     )
@@ -96,7 +96,7 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
     answer_ids = {t.exchange_id for t in own if t.exchange_id is not None}
     return ForgettingScope(
         turn=turn,
-        same_message=same,
+        turns=turns,
         exchange_ids=exchange_ids,
         passages=memory.count_vectors(exchange_ids),
         statements=len(statement_ids),
@@ -119,7 +119,7 @@ def forget_everywhere(
     scope = find_scope(person_id, exchange_id, is_administrator=is_administrator)
     ids = [*scope.exchange_ids, *(scope.answer_ids if with_answers else ())]
     turns = Turn.objects.filter(
-        Q(id__in=scope.same_message.values("id")) | Q(exchange_id__in=ids) | Q(copied_exchange_id__in=ids)
+        Q(id__in=scope.turns.values("id")) | Q(exchange_id__in=ids) | Q(copied_exchange_id__in=ids)
     )
     threads = [lock_thread(id) for id in sorted(set(turns.values_list("thread_id", flat=True)))]
     found = list(turns)
@@ -152,7 +152,7 @@ def delete_receipts_of(person_id: uuid.UUID) -> None:
     Receipt.objects.filter(person_id=person_id).delete()
 
 
-def _same_message(turn: Turn, *, has_all_rights: bool) -> QuerySet[Turn]:
+def _turns_with_message_of(turn: Turn, *, has_all_rights: bool) -> QuerySet[Turn]:
     """Return the turn, its regenerated versions, which repeat its message, and their copies in forks.
 
     A copy of a turn that had no exchange yet does not name one; it has the author, text and date of the original.

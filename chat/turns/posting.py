@@ -146,7 +146,7 @@ def post_message(
     message = validate_message(message)
     person = lock_person(author_id)
     # One statement checks the access and locks the row.
-    thread = access.lock_thread(author_id, thread_id)
+    thread = access.get_locked_thread(author_id, thread_id)
     place = find_place(thread, author_id=author_id, client_key=client_key)
     if place.existing_id is not None:
         existing = thread.turns.get(id=place.existing_id)

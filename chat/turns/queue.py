@@ -100,7 +100,7 @@ def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
 class Successors:
     """The turns after an answer that has ended: the one that runs in its thread already, and the threads with waiting ones.
 
-    `running` is the running one with `id` and `author_id`; its author is read when needed, because it is rarely there.
+    `running` has no more than `id`, `thread_id`, `author_id` and `state` loaded, because there rarely is one.
     """
 
     running: Turn | None

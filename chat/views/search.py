@@ -157,7 +157,7 @@ class _Page:
             "total_text": count_text(len(rows), self.order, is_cut=bool(others)),
             "orders": [Choice(str(label), self.url(order=name), name == self.order) for name, label in ORDERS.items()],
             "link": self.url(),
-            # The browser goes on at the first hit that is new.
+            # The page opens at the first hit that is new.
             "more_url": f"{self.url(more='yes')}#hit-{others[0].exchange.id}" if others and not self.shows_more else "",
             **({} if hits else self._nothing(found)),
         }

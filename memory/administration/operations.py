@@ -17,7 +17,7 @@ from memory import jobs, maintenance, signals
 from memory.administration import retention
 from memory.documents.deletion import cleanup_documents, forget_documents
 from memory.errors import CatoError, InvalidInputError, NotFoundError
-from memory.exchanges import forgetting
+from memory.exchanges import erasure, forgetting
 from memory.index import purge, reconcile, store
 from memory.jobs import Lease, LeaseLostError
 from memory.models import Chunk, Document, ErasureJob, Exchange, Job, Operation
@@ -249,11 +249,11 @@ def _reconcile(operation: Operation, progress: Progress) -> None:
 
 def _erase(operation: Operation, progress: Progress) -> None:
     cleanup_documents()
-    while erased := forgetting.erase_forgotten(_BATCH_SIZE):
+    while erased := erasure.erase_forgotten(_BATCH_SIZE):
         progress("forgotten exchanges", erased)
     purge.purge_all(progress=progress)
     store.request_file_cleanup()
-    forgetting.ensure_erased()
+    erasure.ensure_erased()
 
 
 _WORK: dict[Kind, Callable[[Operation, Progress], None]] = {

@@ -19,7 +19,8 @@ from memory.documents.chunking.configured import split_as_configured
 from memory.documents.extraction import ExtractedText, Marker, location_label
 from memory.documents.metadata import metadata_of_chunk
 from memory.errors import ExtractionError
-from memory.exchanges.forgetting import forget, passage_hash
+from memory.exchanges.erasure import passage_hash
+from memory.exchanges.forgetting import forget
 from memory.exchanges.metadata import save_metadata_values
 from memory.index import generations
 from memory.jobs import Lease
@@ -51,10 +52,10 @@ class _NewChunk:
 def write_chunks(lease: Lease[DocumentVersion], extracted: ExtractedText) -> None:
     """Write the chunks of the leased version, inactive until it is published; continue where an earlier worker stopped.
 
-    A chunk with the same text as one of the live version shares its exchange and needs no embedding, and one with the text of
-    a passage that was forgotten separately shares that passage's, without its text. Each transaction
-    renews the lease first, which locks the version's row: nothing is written once the version is deleted or cancelled.
-    Raises ExtractionError for a text without chunks, and LeaseLostError.
+    A chunk with the same text as one of the live version shares its exchange and needs no embedding. One with the text of a
+    passage that was forgotten separately shares the tombstone of that passage, so that the text does not come back. Each
+    transaction renews the lease first, which locks the version's row: nothing is written once the version is deleted or
+    cancelled. Raises ExtractionError for a text without chunks, and LeaseLostError.
     """
     version = lease.job
     spans = _spans(extracted.text, lease)

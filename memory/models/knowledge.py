@@ -12,7 +12,7 @@ from memory.models.spaces import Space
 
 
 def default_daily_tokens() -> int:
-    """Return the tokens a day of a space for which no number was set."""
+    """Return the daily budget of tokens of a space for which none was set."""
     return int(settings.CATO.knowledge.daily_tokens)
 
 

@@ -38,7 +38,7 @@ def mmr(ranked: list[Candidate], *, limit: int, balance: float) -> list[Candidat
 def deduplicate(ranked: Iterable[Candidate], limit: int) -> list[Candidate]:
     """Return the first `limit` candidates, keeping only the best of near-duplicates with the same numbers.
 
-    Invoices and rooms differ in a number alone, and a search should show all of them.
+    Texts about several invoices or rooms can differ in a number alone, and a search should show all of them.
     """
     kept: list[Candidate] = []
     for candidate in ranked:
