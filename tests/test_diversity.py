@@ -153,18 +153,26 @@ def test_adjacent_passages_of_a_document_count_once(memory, team, person):
 
 
 def test_near_duplicates_count_once(memory, team, recalled, person):
-    for text in (
-        "The alarm code of the workshop is 7781.",
-        "The alarm code of our workshop is 7781, by the way.",
-        "By the way, the workshop's alarm code is 7781.",
+    for name, text in (
+        ("Ines", "The alarm code of the workshop is 7781."),
+        ("Omar", "The alarm code of our workshop is 7781, by the way."),
+        ("Wen", "By the way, the workshop's alarm code is 7781."),
     ):
-        exchange(PersonFactory(), text, "", space=team)
+        exchange(PersonFactory(name=name), text, "", space=team)
     exchange(person, "The alarm of the workshop was tested.", "", space=team)
 
     texts = recalled("What is the alarm code of the workshop?")
 
     assert len([text for text in texts if "7781" in text]) == 1
     assert "The alarm of the workshop was tested." in texts
+
+
+def test_texts_that_differ_in_a_number_alone_are_no_duplicates(memory, team, recalled, person):
+    notes = [f"Mooring rope number {number} hangs at pier 4." for number in range(1, 6)]
+    for text in notes:
+        exchange(person, text, "", space=team)
+
+    assert sorted(recalled("Which mooring ropes hang at pier 4?")) == notes
 
 
 def test_different_answers_to_one_question_are_no_duplicates(memory, team, recalled, person):

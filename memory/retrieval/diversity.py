@@ -36,17 +36,12 @@ def mmr(ranked: list[Candidate], *, limit: int, balance: float) -> list[Candidat
 
 
 def deduplicate(ranked: Iterable[Candidate], limit: int) -> list[Candidate]:
-    """Return the first `limit` candidates, keeping only the best of near-duplicates with the same numbers.
-
-    Texts about several invoices or rooms can differ in a number alone, and a search should show all of them.
-    """
+    """Return the first `limit` candidates, keeping only the best of near-duplicates."""
     kept: list[Candidate] = []
     for candidate in ranked:
         if len(kept) == limit:
             break
-        terms = candidate.text_terms
-        similar = (other.text_terms for other in kept if _are_duplicates(terms, other.text_terms))
-        if not any(_have_same_numbers(terms, other) for other in similar):
+        if not any(_are_duplicates(candidate.text_terms, other.text_terms) for other in kept):
             kept.append(candidate)
     return kept
 
@@ -79,10 +74,11 @@ def _are_duplicates(one: frozenset[str], other: frozenset[str]) -> bool:
     # The sizes alone rule out most pairs.
     if len(one) < _DUPLICATE_OVERLAP * len(other) or len(other) < _DUPLICATE_OVERLAP * len(one):
         return False
-    return overlap(one, other) >= _DUPLICATE_OVERLAP
+    return overlap(one, other) >= _DUPLICATE_OVERLAP and have_same_numbers(one, other)
 
 
-def _have_same_numbers(one: frozenset[str], other: frozenset[str]) -> bool:
+def have_same_numbers(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return False if a term with a digit is in one set only: texts about two invoices can differ in a number alone."""
     return not any(character.isnumeric() for term in one ^ other for character in term)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.retrieval.candidates import Candidate
-from memory.retrieval.diversity import MAX_PER_SOURCE, overlap
+from memory.retrieval.diversity import MAX_PER_SOURCE, have_same_numbers, overlap
 from memory.retrieval.levels import Level
 from memory.retrieval.text_vectors import TextVectors
 
@@ -22,16 +22,12 @@ def without_near_duplicates(
 ) -> list[Candidate]:
     """Drop each candidate whose message and whole text are both duplicates of a better one's, by the model's level.
 
-    Candidates without vectors remain.
+    Candidates without vectors remain, and so do those with other numbers, which vectors hardly distinguish.
     """
     kept: list[Candidate] = []
     for candidate in ranked:
         own = vectors.get(candidate.id)
-        similar = [
-            vectors[other.id]
-            for other in kept
-            if other.id in vectors and overlap(candidate.text_terms, other.text_terms) >= _MIN_OVERLAP
-        ]
+        similar = [vectors[other.id] for other in kept if other.id in vectors and _may_be_duplicates(candidate, other)]
         if own is None or not any((_cosines(own, other) >= level.duplicate).all() for other in similar):
             kept.append(candidate)
     return kept
@@ -61,6 +57,12 @@ def repeated_texts(copies: Mapping[str, str]) -> frozenset[str]:
     """Return the ids of the candidates of which there are more copies than one recall may have, from `find_copies`."""
     counts = Counter(copies.values())
     return frozenset(id for id, original in copies.items() if counts[original] > MAX_PER_SOURCE)
+
+
+def _may_be_duplicates(one: Candidate, other: Candidate) -> bool:
+    return overlap(one.text_terms, other.text_terms) >= _MIN_OVERLAP and have_same_numbers(
+        one.text_terms, other.text_terms
+    )
 
 
 def _cosines(one: TextVectors, other: TextVectors) -> NDArray[np.float32]:
