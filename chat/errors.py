@@ -11,7 +11,8 @@ ChatError
 ├── ToolServerError
 ├── WebSearchError
 └── ModelError
-    └── KeyRefusedError
+    ├── KeyRefusedError
+    └── UnknownModelError
 """
 
 from __future__ import annotations
@@ -124,3 +125,10 @@ class KeyRefusedError(ModelError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "refused")
+
+
+class UnknownModelError(ModelError):
+    """The model endpoint does not know the model."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "rejected")

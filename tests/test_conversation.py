@@ -191,7 +191,11 @@ def test_an_unknown_model_is_named_as_in_the_thread(alice, endpoint):
     endpoint.script(KEY, mode="error-404")
     alice.send_message("Are you there?", thread)
 
-    wait_for(lambda: "does not know the model gone-1." in alice.thread_page(thread), "the reason")
+    reason = (
+        "does not know the model gone-1. Choose another one below the message field, "
+        "or ask an administrator to change it in the settings."
+    )
+    wait_for(lambda: reason in alice.thread_page(thread), "the reason")
 
 
 def test_a_partial_answer_is_remembered_and_resuming_updates_the_same_exchange(alice, cato, endpoint):

@@ -112,7 +112,17 @@ def test_a_model_that_the_endpoint_does_not_know_is_refused(administrator, endpo
     )
 
     assert answer.status_code == 422
-    assert "Check the model and the address, which often ends in /v1." in answer.content.decode()
+    reason = "does not know the model no-such. Check its name and the address, which often ends in /v1."
+    assert reason in answer.content.decode()
+
+
+def test_an_address_without_a_list_of_models_is_not_taken_for_an_unknown_model(administrator, endpoint_server):
+    answer = administrator.post(
+        "/settings/model/try", {"base_url": f"{endpoint_server.openai_url}/v2", "api_key": "sk-right", "model": ""}
+    )
+
+    assert "HTTP 404" in answer.content.decode()
+    assert "does not know" not in answer.content.decode()
 
 
 def test_the_administrator_is_told_why_the_endpoint_rejects_the_test(administrator, endpoint_server):

@@ -6,7 +6,7 @@ import asyncio
 
 from django.utils.translation import gettext as _
 
-from chat.errors import KeyRefusedError, ModelError
+from chat.errors import KeyRefusedError, ModelError, UnknownModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.failures import NOT_RESPONDING, with_reason
@@ -43,6 +43,9 @@ def failure(error: ModelError, endpoint: ModelEndpoint) -> EndpointCheckError:
     if error.code in NOT_RESPONDING or error.code == "cut":
         text = _("%(host)s does not respond. Check the address, and that the server is running.")
         return EndpointCheckError(text % {"host": host}, "base_url")
+    if isinstance(error, UnknownModelError) and endpoint.model:
+        text = _("%(host)s does not know the model %(model)s. Check its name and the address, which often ends in /v1.")
+        return EndpointCheckError(text % {"host": host, "model": endpoint.model}, "model")
     said = with_reason(str(error), error.reason)
     if error.code == "rejected" and endpoint.model:
         text = _("%(error)s Check the model and the address, which often ends in /v1.")

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.errors import NO_REASON, EndpointReason, KeyRefusedError, ModelError
+from chat.errors import NO_REASON, EndpointReason, KeyRefusedError, ModelError, UnknownModelError
 
 # The codes of failures of an endpoint that does not respond.
 NOT_RESPONDING = ("unreachable", "timeout")
@@ -24,7 +24,7 @@ _TOO_LONG_TEXT = re.compile(r"maximum context length|available context size|prom
 # OpenAI's code with the status 429; others answer 402.
 _NO_CREDIT = "insufficient_quota"
 # Statuses of a request that the server rejects; 404 means an unknown model.
-_REJECTIONS = (400, 413, 415, 422)
+_REJECTIONS = (400, 404, 413, 415, 422)
 # Codes and types of error events of OpenAI and Anthropic, with the HTTP status that they correspond to.
 _NAMED_STATUSES = {"rate_limit_exceeded": 429, "rate_limit_error": 429, "invalid_request_error": 400}
 # What llama.cpp says with the status 500 about tools (without --jinja) and images, so that they are left out.
@@ -133,8 +133,12 @@ def status_error(
         return ModelError(f"{sentence} {_when(wait)}", "rate_limited", replace(reason, retry_after=client_wait))
     if status in (401, 403):
         return KeyRefusedError(_("%(host)s refuses the API key. An administrator can change it.") % facts)
-    if status == 404:
-        return ModelError(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
+    if status == 404 and model:
+        sentence = _(
+            "%(host)s does not know the model %(model)s. Choose another one below the message field, "
+            "or ask an administrator to change it in the settings."
+        )
+        return UnknownModelError(sentence % facts)
     if status in _REJECTIONS and is_too_long(reason):
         return ModelError(
             _("This is more than the model can read. Send less, or choose another model."), "rejected", reason
