@@ -165,6 +165,18 @@ def test_fields_from_the_environment_are_tried_with_their_values(administrator, 
     page = administrator.get("/settings/model").content.decode()
     assert "error-message" not in page
     assert "aria-invalid" not in page
+    assert ">Save<" in page
+
+
+def test_a_form_whose_fields_are_all_configured_elsewhere_offers_no_save(administrator, settings):
+    assert ">Save<" in administrator.get("/settings/model").content.decode()
+
+    settings.CATO = settings.CATO.model_copy()
+    settings.CATO._origins = {"llm.base_url": "environment", "llm.api_key": "file", "llm.model": "environment"}
+
+    page = administrator.get("/settings/model").content.decode()
+    assert ">Save<" not in page
+    assert ">Try it<" in page
 
 
 def set_up(client: Client, **fields: str):

@@ -79,6 +79,11 @@ class FirstEndpointForm(ApiKeyForm):
         return ModelEndpoint(base_url, stored if key is None else key, self.cleaned_data["model"])
 
     @property
+    def is_locked(self) -> bool:
+        """Return whether no field can be changed here."""
+        return self.locked.keys() == set(endpoint.FIELDS)
+
+    @property
     def is_empty(self) -> bool:
         """Return whether neither an address nor a key is entered, so that no endpoint is used."""
         return not self.cleaned_data["base_url"] and not self.cleaned_data["api_key"]
