@@ -6,6 +6,7 @@ import re
 
 import pytest
 from django.core.files.base import ContentFile
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.template.loader import render_to_string
 from django.urls import reverse
 
@@ -58,6 +59,20 @@ def test_a_chip_in_the_composer_shows_how_many_pages_the_file_has(person, name, 
 
     assert composer_chips([attachment])[0].attachment.detail == detail
     assert detail in text_of(chip)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "content", "chip"),
+    [
+        ("empty.txt", b"", "empty.txt is empty."),
+        ("broken.pdf", b"%PDF-1.4", "broken.pdf This PDF is damaged and cannot be read."),
+    ],
+)
+def test_the_chip_of_a_refused_file_names_it_once(person, name, content, chip):
+    response = signed_in(person).post("/attachments", {"attachments": SimpleUploadedFile(name, content)})
+
+    assert text_of(response.content.decode()) == chip
     assert "hx-get" not in chip
 
 

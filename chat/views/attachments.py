@@ -24,7 +24,8 @@ def attachments(request: PageRequest) -> HttpResponse:
         except InvalidInputError as error:
             # The chip shows the name before the reason.
             name = file.name or ""
-            chips.append(ComposerChip(name=name, error=str(error).removeprefix(f"{name}: ")))
+            reason = str(error).removeprefix(name).removeprefix(":").strip()
+            chips.append(ComposerChip(name=name, error=reason))
     return render(request, "chat/_attachment_chips.html", {"chips": chips})
 
 
