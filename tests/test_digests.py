@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import uuid
 from datetime import UTC, datetime, time, timedelta
@@ -522,6 +523,17 @@ def test_a_wrong_form_is_shown_again_with_the_reason(person, changes):
     assert response.status_code == 422
     assert 'role="alert"' in response.content.decode()
     assert not Digest.objects.exists()
+
+
+def test_without_a_space_the_error_stands_at_the_spaces(person):
+    group("Crew", person)
+    page = signed_in(person).post("/settings/digest", form(of="chosen")).content.decode()
+
+    assert "Choose at least one space, or all." in page[page.index("These spaces only") :]
+    boxes = re.findall(r'<input type="checkbox" name="space"[^>]*>', page)
+    assert len(boxes) == 3
+    assert all('aria-invalid="true" aria-describedby="digest-spaces-error"' in box for box in boxes)
+    assert page.count('role="alert"') == 1
 
 
 def test_a_space_of_others_cannot_be_chosen(person):

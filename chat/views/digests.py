@@ -26,11 +26,11 @@ def digest(request: PageRequest) -> HttpResponse:
         switching.switch_off(request.user.pk)
         messages.success(request, _("The digest is switched off."))
         return redirect("digest")
+    is_of_all = request.POST.get("of") != "chosen"
+    chosen = [] if is_of_all else [id for text in request.POST.getlist("space") if (id := parse_uuid(text))]
+    if not is_of_all and not chosen:
+        return _render(request, space_error=_("Choose at least one space, or all."), status=422)
     try:
-        space_ids = [parse_uuid(text) for text in request.POST.getlist("space")]
-        if None in space_ids or (request.POST.get("of") == "chosen" and not space_ids):
-            raise InvalidInputError(_("Choose at least one space, or all."))
-        chosen = [id for id in space_ids if id is not None] if request.POST.get("of") == "chosen" else []
         switching.switch_on(request.user.pk, _parse_schedule(request), space_ids=chosen)
     except InvalidInputError as error:
         return _render(request, error=str(error), status=422)
@@ -50,8 +50,8 @@ def _parse_schedule(request: PageRequest) -> Schedule:
     return Schedule(at, request.POST.get("time_zone", ""), None if day == EVERY_DAY else int(day))
 
 
-def _render(request: PageRequest, *, error: str = "", status: int = 200) -> HttpResponse:
+def _render(request: PageRequest, *, error: str = "", space_error: str = "", status: int = 200) -> HttpResponse:
     sent: Any = request.POST if request.method == "POST" else None
     row = digest_row(request.user.pk, switching.get_digest(request.user.pk), sent=sent)
-    context = {"section": "settings", "digest": row, "error": error}
+    context = {"section": "settings", "digest": row, "error": error, "space_error": space_error}
     return render(request, "chat/digest.html", context, status=status)
