@@ -10,9 +10,11 @@ import uuid
 from typing import Any
 
 _SPACES = re.compile(r"\s+")
-# Markdown syntax that excerpts omit: fences, headings, quotes, bullets, table rules; emphasis and code. Nothing here tries
-# a run of characters more than once, so that no text takes long.
-_MARKS = re.compile(r"^[ \t]*+(?:`{3,}.*$|(?:#+|>+|[-+*])(?=\s))|^(?=[ \t|:-]*---)[ \t|:-]++$|\|+", re.MULTILINE)
+# Markdown syntax that excerpts omit: fences, headings, quotes, bullets, table rules; bars of tables; emphasis and code.
+# Nothing here tries a run of characters more than once, so that no text takes long.
+_MARKS = re.compile(r"^[ \t]*+(?:`{3,}.*$|(?:#+|>+|[-+*])(?=\s))|^(?=[ \t|:-]*---)[ \t|:-]++$", re.MULTILINE)
+# A row of a table begins and ends with a bar, unless it is cut at the end of the text. Bars in code and text stay.
+_TABLE_ROW = re.compile(r"^[ \t]*+\|.*(?:\|[ \t]*+$|\Z)", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])\*++(?=\S)|(?<=[^\s*])\*++(?!\w)|`+")
 # The number of a recalled passage in an answer, not the text of a link.
 _CITATION = re.compile(r" ?\[\d{1,2}\](?!\()")
@@ -105,7 +107,8 @@ def excerpt(text: str, length: int = 160) -> str:
 
 def one_line(text: str) -> str:
     """Return `text` on one line without Markdown syntax."""
-    return _SPACES.sub(" ", strip_inline_markdown(_MARKS.sub(" ", text))).strip()
+    text = _TABLE_ROW.sub(lambda row: row[0].replace("|", " "), _MARKS.sub(" ", text))
+    return _SPACES.sub(" ", strip_inline_markdown(text)).strip()
 
 
 def strip_inline_markdown(text: str) -> str:

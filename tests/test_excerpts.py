@@ -41,6 +41,14 @@ def test_emphasis_is_removed_and_other_stars_stay(text, line):
     assert excerpt(text) == line
 
 
+@pytest.mark.parametrize(
+    "line", ["dmesg | grep usb", "if (a || b) stop();", "|x| is never negative", "| grep usb", "P(A|B)"]
+)
+def test_bars_that_are_no_table_stay(line):
+    assert excerpt(f"```sh\n{line}\nexit\n```") == f"{line} exit"
+    assert shown(f"```sh\n{line}\nexit\n```", "exit") == f"{line} [exit]"
+
+
 def test_the_words_of_the_query_are_marked_without_the_syntax_around_them():
     assert shown(ANSWER, "drain key") == (
         "The pump part size hose 12 mm [Drain] it before the frost. Keep the [key] behind the clock."
