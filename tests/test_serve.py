@@ -27,7 +27,7 @@ from cato_web.config import loader
 from cato_web.supervisor.chroma_cleanup import cleanup_marker
 from cato_web.supervisor.data_dir_lock import data_dir_lock
 from cato_web.supervisor.main import Supervisor
-from cato_web.supervisor.plan import ServerPlan, StartupError
+from cato_web.supervisor.plan import ServerPlan, StartupError, start_child
 from cato_web.supervisor.process import ChildProcess, log_line
 from cato_web.supervisor.server_info import FILE_NAME, running_server_info, write_server_info
 from tests.topology import clean_environment, free_port, only_long
@@ -295,6 +295,11 @@ def test_a_child_for_whose_output_there_is_no_file_is_tried_again(monkeypatch, c
 
     assert "chroma cannot be started ([Errno 2] No " in capfd.readouterr().err
     assert child.restart_in
+
+
+def test_a_child_that_cannot_be_started_at_first_ends_the_start_with_the_reason():
+    with pytest.raises(StartupError, match=r"worker cannot be started \(.*/no/such.*Check that memory"):
+        start_child(ChildProcess("worker", ["/no/such/python"], os.environ))
 
 
 def test_a_cleanup_that_cannot_be_started_is_put_off_and_the_vector_store_runs_again(tmp_path, monkeypatch, capfd):

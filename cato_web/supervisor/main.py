@@ -30,7 +30,7 @@ from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import cleanup_marker
 from cato_web.supervisor.data_dir_lock import data_dir_lock
 from cato_web.supervisor.lock_watch import LockWatch
-from cato_web.supervisor.plan import ServerPlan, StartupError, build_plan
+from cato_web.supervisor.plan import ServerPlan, StartupError, build_plan, start_child
 from cato_web.supervisor.process import ChildProcess, accepts_connections, log_line
 from cato_web.supervisor.server_info import FILE_NAME, local_address, write_server_info
 
@@ -131,7 +131,7 @@ class Supervisor:
         _write_server_info(info_file, plan, self._url, self._config.vector_store.path)
         for child in (plan.valkey, plan.chroma, first):
             if child is not None:
-                child.start()
+                start_child(child)
         if plan.valkey is not None:
             self._wait(lambda: accepts_connections(plan.redis_url), VALKEY_START_TIMEOUT, plan.valkey)
             if not accepts_connections(plan.redis_url):
@@ -140,7 +140,7 @@ class Supervisor:
         if first.has_exited:
             raise StartupError(f"The web process ended before it was ready ({first.exit_description}).")
         for child in (*others, plan.worker):
-            child.start()  # so that the first page gets all cores, and after the migrations
+            start_child(child)  # so that the first page gets all cores, and after the migrations
 
     def _clean_up_if_requested(self) -> None:
         """If the cleanup marker exists, stop Chroma and purge deleted data from its files."""

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,15 @@ SETTINGS = "cato_web.settings"  # the environment may name another Django projec
 
 class StartupError(Exception):
     """Cato cannot start."""
+
+
+def start_child(child: ChildProcess) -> None:
+    """Start a child for the first time. Raises StartupError; only a child that ran before is tried again."""
+    try:
+        child.start()
+    except (OSError, subprocess.SubprocessError) as error:
+        hint = "Check that memory, processes and file handles are left, and start Cato again."
+        raise StartupError(f"{child.name} cannot be started ({error}). {hint}") from error
 
 
 @dataclass(frozen=True)

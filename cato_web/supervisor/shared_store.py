@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cato_web.supervisor.chroma_cleanup import ChromaCleanupError, run_if_requested
 from cato_web.supervisor.data_dir_lock import DataDirLockedError, data_dir_lock
-from cato_web.supervisor.plan import StartupError, chroma_server, free_port, python_path
+from cato_web.supervisor.plan import StartupError, chroma_server, free_port, python_path, start_child
 from cato_web.supervisor.process import accepts_connections
 from cato_web.supervisor.server_info import read_server_info, write_server_info
 
@@ -141,7 +141,7 @@ def temporary_chroma(path: Path) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     env = dict(os.environ) | {"ANONYMIZED_TELEMETRY": "False"}
     server = chroma_server(path, port, env)
-    server.start()
+    start_child(server)
     try:
         deadline = time.monotonic() + START_TIMEOUT
         while not accepts_connections(url):
