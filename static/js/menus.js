@@ -1,4 +1,4 @@
-// Closes a menu on a click elsewhere, when the focus leaves it, and with Escape.
+// Closes a menu on a click, when the focus leaves it, and with Escape.
 (() => {
   const close = (menu, returnFocus) => {
     menu.open = false;
@@ -6,14 +6,14 @@
   };
   const openMenus = () => document.querySelectorAll("details.menu[open]");
 
-  document.addEventListener("click", (event) => {
+  document.addEventListener("click", ({ target }) => {
     for (const menu of openMenus()) {
-      const isDone = event.target.closest(".menu__list a, .menu__list button");
-      if (isDone || !menu.contains(event.target)) close(menu, false);
+      const isDone = target.closest(".menu__list a, .menu__list button");
+      if (isDone || !menu.contains(target)) close(menu, isDone);
     }
   });
-  document.addEventListener("focusin", (event) => {
-    for (const menu of openMenus()) if (!menu.contains(event.target)) close(menu, false);
+  document.addEventListener("focusin", ({ target }) => {
+    for (const menu of openMenus()) if (!menu.contains(target)) close(menu);
   });
   document.addEventListener(
     "keydown",

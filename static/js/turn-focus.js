@@ -1,18 +1,18 @@
-// Keeps the focus on the same control when a turn or its footer is replaced, also by another version.
+// Keeps the focus on the same control of a turn or footer that is replaced, also by another version, or its heading.
 (() => {
   let focused;
 
   document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target, fragment } }) => {
-    const { activeElement } = document;
-    if (target.matches(".turn, .turn__footer") && target.contains(activeElement)) focused = activeElement;
+    if (target.matches(".turn, .turn__footer")) focused = target.querySelector(":focus") ?? focused;
     if (!focused) return;
     const controls = [...fragment.querySelectorAll("a, button, summary")];
     const same = controls.find((control) => control.textContent === focused.textContent);
+    const next = same ?? fragment.querySelector("h2, summary");
     // A version is removed before the other one is added.
-    if (same) focused = null;
+    if (next) focused = null;
     setTimeout(() => {
       focused = null;
-      same?.focus({ preventScroll: true });
+      next?.focus({ preventScroll: true });
     });
   });
 })();

@@ -59,6 +59,32 @@ def test_the_focus_stays_on_the_button_that_switches_versions(visit, alice, endp
     expect(previous).to_have_attribute("aria-disabled", "true")
 
 
+def test_by_keyboard_the_focus_stays_at_the_turn_that_is_regenerated_retried_or_not_edited(visit, alice, endpoint):
+    endpoint.script(KEY, answer="Two.")
+    page = visit(alice)
+    begin_thread(page, "How many boats are there?")
+    wait_for_answer(page)
+
+    turn(page).get_by_role("button", name="Regenerate").press("Enter")
+    expect(turn(page).locator(".turn__branch")).to_contain_text("2 of 2")
+    expect(turn(page).locator(".turn__author")).to_be_focused()
+
+    endpoint.script(KEY, mode="error-500")
+    send_message(page, "And oars?")
+    retry = turn(page, 1).get_by_role("button", name="Retry")
+    expect(retry).to_be_visible()
+    endpoint.script(KEY, answer="Four.")
+    retry.press("Enter")
+    expect(turn(page, 1).locator(".answer")).to_contain_text("Four.")
+    expect(turn(page, 1).locator(".turn__author")).to_be_focused()
+
+    turn(page, 1).locator(".menu summary").press("Enter")
+    turn(page, 1).get_by_role("link", name="Edit message…").press("Enter")
+    expect(page.locator("#edited")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(turn(page, 1).locator(".menu summary")).to_be_focused()
+
+
 def test_arrow_up_edits_the_last_message(visit, alice):
     page = visit(alice)
     begin_thread(page, "Where is the key?")
