@@ -15,11 +15,16 @@
     return file.size ? "" : message("empty", file.name);
   }
 
-  function addChip(text, isError) {
+  function addSendingChip(text) {
     const chip = document.createElement("p");
-    chip.className = isError ? "chip chip--failed" : "chip chip--sending";
+    chip.className = "chip chip--sending";
     chip.textContent = text;
-    if (isError) chip.setAttribute("role", "alert");
+    document.getElementById("chips").append(chip);
+  }
+
+  function refuse(reason) {
+    const chip = document.getElementById("refused-chip").content.cloneNode(true);
+    chip.querySelector("span").textContent = reason;
     document.getElementById("chips").append(chip);
   }
 
@@ -30,7 +35,7 @@
   function add(files) {
     const tooMany = files.length > maxFiles && message("tooMany", files.length);
     const errors = tooMany ? [tooMany] : files.map(findError).filter(Boolean);
-    for (const error of errors) addChip(error, true);
+    for (const error of errors) refuse(error);
     const accepted = tooMany ? [] : files.filter((file) => !findError(file));
     if (!accepted.length) {
       input.value = "";
@@ -52,14 +57,14 @@
   form.addEventListener("htmx:beforeRequest", () => {
     removeSendingChips();
     const names = [...input.files].map((file) => file.name);
-    addChip(names.length === 1 ? message("sending", names[0]) : message("sendingMany", names.length), false);
+    addSendingChip(names.length === 1 ? message("sending", names[0]) : message("sendingMany", names.length));
   });
   form.addEventListener("htmx:afterRequest", (event) => {
     removeSendingChips();
     input.value = "";
     waiting.shift();
     if (waiting.length) sendFirst();
-    if (!event.detail.successful) addChip(form.dataset.sendFailed, true);
+    if (!event.detail.successful) refuse(form.dataset.sendFailed);
   });
 
   // Other pages can have added files meanwhile. A list with selected rows is not reloaded.

@@ -133,8 +133,12 @@ def test_an_unsupported_file_is_reported_before_it_is_sent(visit, alice, tmp_pat
 
     page.set_input_files("#files", [empty])
 
-    expect(chip(page, "empty.txt is empty")).to_be_visible()
+    refused = chip(page, "empty.txt is empty")
+    expect(refused).to_be_visible()
     assert sent == []
+
+    refused.get_by_role("button", name="Dismiss").click()
+    expect(refused).to_have_count(0)
 
 
 def test_on_a_phone_the_name_of_an_added_file_is_shortened_before_its_state_is_wrapped(visit, alice, tmp_path):
