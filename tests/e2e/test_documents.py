@@ -156,6 +156,19 @@ def test_on_a_phone_the_name_of_an_added_file_is_shortened_before_its_state_is_w
     assert state.evaluate(f"{lines} return range.getClientRects().length; }}") == 1
 
 
+def test_on_a_phone_the_tint_of_a_chosen_document_is_wider_than_its_row(visit, alice, file):
+    page = visit(alice, "/documents", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    page.set_input_files("#files", [file])
+    row = page.locator(".document-row tr").filter(has_text=file.name)
+    expect(row.locator(".memory-icon--remembered")).to_be_visible()
+    assert row.evaluate("row => getComputedStyle(row).boxShadow") == "none"
+
+    row.get_by_role("checkbox").check()
+
+    assert "8px 0px" in row.evaluate("row => getComputedStyle(row).boxShadow")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_refused_file_does_not_keep_the_others_from_being_added(visit, alice, tmp_path):
     names = [f"{name} {tmp_path.name}.txt" for name in ("ferry", "blank", "void", "oar")]
     for name, words in zip(names, ("About the ferry. ", "", "", "About the oar. "), strict=True):
