@@ -244,6 +244,26 @@ def test_a_deleted_thread_and_one_that_others_can_read_now_are_replaced(model, p
     assert threads[-1].space.owner_id == person.pk
 
 
+def test_a_thread_that_is_moved_to_others_while_the_digest_is_prepared_is_replaced(model, person, monkeypatch):
+    crew = group("Crew", person, PersonFactory())
+    exchange(person, "The boat is red", timestamp=ago(hours=3))
+    moved = thread(person)
+    Digest.objects.filter(pk=due(person).pk).update(thread=moved)
+    has_happened = worker.memory.has_happened
+
+    def move_and_tell(*args: Any, **kwargs: Any) -> bool:
+        services.move_thread(moved, to=crew, by=person.pk)
+        return has_happened(*args, **kwargs)
+
+    monkeypatch.setattr(worker.memory, "has_happened", move_and_tell)
+
+    assert run() == 1
+
+    (one,) = digests(person)
+    assert one.thread.space.owner_id == person.pk
+    assert not Turn.objects.filter(thread=moved).exists()
+
+
 def test_only_the_chosen_spaces_are_told(model, person):
     crew, others = group("Crew", person), group("Others", person)
     exchange(person, "For the crew", space=crew, timestamp=ago(hours=1))

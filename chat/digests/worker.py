@@ -29,6 +29,7 @@ from chat.models import Digest, Thread, Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
 from chat.threads.lifecycle import create_thread
+from chat.threads.locks import lock_person
 from chat.turns.digest_scope import DigestScope, parse_space_ids
 from chat.turns.posting import post_message
 from chat.turns.restarting import retry_turn
@@ -61,7 +62,7 @@ _lock = threading.Lock()
 
 def due_digests() -> QuerySet[Digest]:
     """Return the digests in the order in which they are due."""
-    return Digest.objects.select_related("person", "thread__space", "turn").order_by("due_at", "pk")
+    return Digest.objects.select_related("person", "turn").order_by("due_at", "pk")
 
 
 def resume_digests() -> None:
@@ -197,11 +198,14 @@ class DigestRun:
 
     def _thread(self) -> Thread:
         """Return the thread of the digests; a new one if it was deleted or others may read it now."""
-        thread = self._digest.thread
-        if thread is not None and thread.deleted_at is None and thread.space.owner_id == self._digest.person_id:
+        digest = self._digest
+        # Locked, person first as in post_message, so that it cannot be moved to others before the message is posted.
+        lock_person(digest.person_id)
+        rows = Thread.objects.select_for_update(of=("self",)).filter(deleted_at=None, space__owner_id=digest.person_id)
+        if digest.thread_id is not None and (thread := rows.filter(pk=digest.thread_id).first()):
             return thread
         # A digest repeats what is remembered, so it is not remembered again.
-        return create_thread(self._digest.person_id, title=_("Digest"), is_remembered=False)
+        return create_thread(digest.person_id, title=_("Digest"), is_remembered=False)
 
     def _skip(self, reason: str) -> None:
         """Store why there is no digest this time; the next one tells of this time, too."""
