@@ -334,6 +334,34 @@ def test_nothing_is_sent_without_a_valid_token_and_nobody_is_told_that_it_waits(
     assert pending() == 0
 
 
+def leave_groups(person: User) -> None:
+    Membership.objects.filter(person=person).delete()
+
+
+@pytest.mark.parametrize("end", [deactivate, revoke_all, expire_all, leave_groups])
+def test_rights_that_end_while_other_webhooks_are_prepared_count(api, person, hook, receiver, monkeypatch, end):
+    other = PersonFactory()
+    post(api_client(other, "read"), f"{receiver.origin}/other")
+    shared = group("Keys", person, other)
+    queue_deliveries()
+    Webhook.objects.filter(api_token__person=other).update(due_at=ago(minutes=1))
+    prepare = delivery._prepare
+
+    def prepare_and_end(lease: Any) -> Any:
+        prepared = prepare(lease)
+        if lease.job.address.endswith("/other"):
+            end(person)
+        return prepared
+
+    monkeypatch.setattr(delivery, "_prepare", prepare_and_end)
+    stored = store(other, space=shared)
+    Webhook.objects.update(state=memory_api.Job.State.PENDING)
+    delivery.deliver_due()
+
+    assert receiver.received("/other") == stored
+    assert receiver.received("/hook") == []
+
+
 def test_a_webhook_says_that_its_token_has_expired(person, hook):
     expire_all(person)
     found = state(api_client(person, "read"))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import httpx2
+from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -70,17 +71,29 @@ def deliver_due() -> None:
         return
     try:
         while claimed := jobs.claim(deliverable_webhooks(), _AT_ONCE):
-            batches = [batch for webhook in claimed if (batch := _prepare(Lease(webhook))) is not None]
-            for batch, failure in zip(batches, asyncio.run(_send_all(batches)), strict=True):
-                _save(batch, failure)
+            async_to_sync(_deliver_all)(claimed)
     finally:
         _lock.release()
+
+
+async def _deliver_all(webhooks: Sequence[Webhook]) -> None:
+    await asyncio.gather(*map(_deliver, webhooks))
+
+
+async def _deliver(webhook: Webhook) -> None:
+    """Send the next batch of a webhook as soon as it is prepared: what was checked for it holds when it is sent."""
+    batch = await sync_to_async(_prepare)(Lease(webhook))
+    if batch is not None:
+        await sync_to_async(_save)(batch, await _send(batch))
 
 
 def _prepare(lease: Lease[Webhook]) -> _Batch | None:
     """Return the next batch of a webhook; None if nothing can be sent, which is saved on its row."""
     webhook = lease.job
     try:
+        if not deliverable_webhooks().filter(pk=webhook.pk).exists():
+            lease.release()
+            return None
         try:
             check_address(webhook.address)
             page = _read_feed(lease)
@@ -132,10 +145,6 @@ def _body_of(page: EventPage) -> bytes:
         "data": {"events": events, "next": page.next},
     }
     return json.dumps(message, cls=NinjaJSONEncoder, separators=(",", ":")).encode()
-
-
-async def _send_all(batches: Sequence[_Batch]) -> list[_Failure | None]:
-    return await asyncio.gather(*map(_send, batches))
 
 
 async def _send(batch: _Batch) -> _Failure | None:
