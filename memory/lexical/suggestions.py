@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -13,9 +14,11 @@ from memory.lexical.analyser import detect_language, query_terms, stem, words_at
 from memory.models import Exchange, LexicalEntry
 from memory.spaces.access import SpaceIds, in_spaces
 
-# Bounds of one suggestion: the newest readable rows whose terms are compared, the unknown words, and the terms whose
-# texts are read for the word itself. Half a million terms take some 0.2 s.
+# Bounds of one suggestion: the newest readable rows whose terms are compared, the steps of comparing all terms with one
+# word, the unknown words, and the terms whose texts are read for the word itself. Half a million terms take some 0.2 s,
+# a million steps .3 s: a text of similar words would otherwise slow the searches of others.
 _MAX_ROWS, _MAX_CHARS = 2_000, 3_000_000
+_MAX_STEPS = 2_000_000
 _MAX_WORDS = 3
 _MAX_TERMS = 10
 _MAX_TEXTS = 3
@@ -81,12 +84,15 @@ def _similar_word(term: str, word: str, counts: Counter[str], spaces: SpaceIds) 
     # One edit of a word can be two of its stem: "mored" has the stem of "more".
     of_stems = limit + 1
     letters = set(term)
+    similar = (
+        other
+        for other in counts
+        if abs(len(other) - len(term)) <= of_stems and len(letters.symmetric_difference(other)) <= 2 * of_stems
+    )
     near = [
-        (distance, -count, other)
-        for other, count in counts.items()
-        if abs(len(other) - len(term)) <= of_stems
-        and len(letters.symmetric_difference(other)) <= 2 * of_stems
-        and (distance := edit_distance(term, other, of_stems)) <= of_stems
+        (distance, -counts[other], other)
+        for other in islice(similar, _MAX_STEPS // len(term) ** 2)
+        if (distance := edit_distance(term, other, of_stems)) <= of_stems
     ]
     for _distance, _count, other in sorted(near)[:_MAX_TERMS]:
         if found := _word_in_texts(other, word, limit, spaces):
