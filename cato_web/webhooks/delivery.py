@@ -81,7 +81,7 @@ async def _deliver_all(webhooks: Sequence[Webhook]) -> None:
 
 
 async def _deliver(webhook: Webhook) -> None:
-    """Send the next batch of a webhook as soon as it is prepared: what was checked for it holds when it is sent."""
+    """Prepare and send the next batch of a webhook. Its rights are checked right before, not before those of all others."""
     batch = await sync_to_async(_prepare)(Lease(webhook))
     if batch is not None:
         await sync_to_async(_save)(batch, await _send(batch))

@@ -23,7 +23,7 @@ _TOO_LONG = "context_length_exceeded"
 _TOO_LONG_TEXT = re.compile(r"maximum context length|available context size|prompt is too long", re.IGNORECASE)
 # OpenAI's code with the status 429; others answer 402.
 _NO_CREDIT = "insufficient_quota"
-# Statuses of a request that the server rejects; 404 means an unknown model.
+# Statuses of a request that the server rejects; 404 means an unknown model if the request names one.
 _REJECTIONS = (400, 404, 413, 415, 422)
 # Codes and types of error events of OpenAI and Anthropic, with the HTTP status that they correspond to.
 _NAMED_STATUSES = {"rate_limit_exceeded": 429, "rate_limit_error": 429, "invalid_request_error": 400}

@@ -78,7 +78,10 @@ def _are_duplicates(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def have_same_numbers(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return False if a term with a digit is in one set only: texts about two invoices can differ in a number alone."""
+    """Return False if a term with a digit is in one set only: texts about two invoices can differ in a number alone.
+
+    The author's name is among the terms, so texts of two authors with digits in their names count as different.
+    """
     return not any(character.isnumeric() for term in one ^ other for character in term)
 
 

@@ -1,4 +1,4 @@
-// Keeps the focus on the same control of a turn or footer that is replaced, also by another version, or its heading.
+// Keeps the focus on the same control of a turn or footer that is replaced, or moves it to the heading.
 (() => {
   let focused;
 
