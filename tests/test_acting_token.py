@@ -72,5 +72,5 @@ def test_tools_act_through_the_token_of_their_caller():
         return AuditEntry.objects.create(actor_id=by.person_id, action="exchange.forgotten", target="x")
 
     tool: Any = replace(TOOLS["forget_memory"], run=record)
-    assert server._run_tool(tool, caller, tool.arguments.model_construct()).token_id == token.pk  # type: ignore[attr-defined]
+    assert server._run_for(caller, tool.run, tool.arguments.model_construct()).token_id == token.pk  # type: ignore[attr-defined]
     assert record(caller, None).token_id is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -20,16 +21,31 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from cato_web import VERSION
+from cato_web.accounts.models import User
+from cato_web.accounts.roles import set_active
+from cato_web.accounts.tokens import create_token, revoke_token
 from cato_web.mcp import arguments, reading, resources, tools
 from cato_web.mcp import server as mcp_server
 from cato_web.mcp.caller import Caller
 from chat import prompt_library
+from chat.executors import RECALL_THREADS, run_in_db_thread, run_in_recall_thread
 from memory.errors import InvalidInputError, NotFoundError
 from memory.index import indexing
 from memory.knowledge import decisions
 from memory.models import Exchange, Space, Statement
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, document, exchange, group, statement, thread, turn, upload
+from tests.factories import (
+    AdministratorFactory,
+    PersonFactory,
+    ago,
+    document,
+    exchange,
+    group,
+    statement,
+    thread,
+    turn,
+    upload,
+)
 from tests.server import ROOT, wait_for
 from tests.tokens import create_tokens
 
@@ -386,9 +402,12 @@ def test_stdio_requires_an_existing_person(db, capsys):
 
 @pytest.fixture
 def caller(db) -> Caller:
-    return Caller(PersonFactory(name="Bob Team").pk, False, ALL, uuid.uuid4())
+    person = PersonFactory(name="Bob Team")
+    create_token(person, name="an agent", scopes=ALL, days=30)
+    return Caller(person.pk, False, ALL, person.api_tokens.get().pk)
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "request_to",
     [lambda client: client.call_tool("list_spaces", {}), lambda client: client.list_prompts()],
@@ -410,6 +429,46 @@ def test_the_text_of_an_unexpected_exception_stays_in_the_log(caller, monkeypatc
 
     assert asyncio.run(run()) == "Something went wrong here. It is in the log; try again later."
     assert "ZeroDivisionError" in caplog.text
+
+
+def revoke(caller: Caller) -> None:
+    assert revoke_token(User.objects.get(pk=caller.person_id), caller.token_id)
+
+
+def deactivate(caller: Caller) -> None:
+    set_active(caller.person_id, False, by=AdministratorFactory())
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("end_access", "reason"), [(None, ""), (revoke, "This token is invalid"), (deactivate, "This token is invalid")]
+)
+def test_a_call_that_waits_for_a_thread_needs_its_token_when_it_runs(caller, end_access, reason):
+    secret = thread(User.objects.get(pk=caller.person_id), title="The code is swordfish")
+    is_free = threading.Event()
+
+    async def run() -> list[str]:
+        mcp_server.caller.set(caller)
+        async with Client(mcp_server.server()) as client:
+            busy = [asyncio.create_task(run_in_recall_thread(is_free.wait, 30)) for _ in range(RECALL_THREADS)]
+            await asyncio.sleep(0)
+            waiting = [
+                asyncio.create_task(client.call_tool("add_memory", {"text": "Written without a right"})),
+                asyncio.create_task(client.call_tool("list_threads", {})),
+                asyncio.create_task(client.read_resource(f"cato://threads/{secret.id}")),
+            ]
+            await asyncio.sleep(0.2)
+            if end_access is not None:
+                await run_in_db_thread(end_access, caller)
+            is_free.set()
+            results = await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.gather(*busy)
+            return [str(result) for result in results]
+
+    results = asyncio.run(run())
+    assert [reason in result for result in results] == [True] * 3
+    assert ["swordfish" in result for result in results] == [False, not reason, not reason]
+    assert Exchange.objects.exists() is not bool(reason)
 
 
 @pytest.mark.usefixtures("memory")

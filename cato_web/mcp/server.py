@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from cato_web import VERSION
 from cato_web.accounts.acting_token import separate_actor
-from cato_web.api_auth import require_scope
+from cato_web.api_auth import check_token, require_scope
 from cato_web.errors import INTERNAL_ERROR
 from cato_web.mcp import resources
 from cato_web.mcp.caller import UNTRUSTED_NOTE, Caller
@@ -124,7 +124,7 @@ async def _call_tool(context: Any, params: types.CallToolRequestParams) -> types
     try:
         require_scope(by.scopes, tool.scope)
         arguments = tool.arguments.model_validate(params.arguments or {})
-        result = await run_in_recall_thread(_run_tool, tool, by, arguments)
+        result = await run_in_recall_thread(_run_for, by, tool.run, arguments)
         if isinstance(result, AnswerResult):
             result = await wait_for_answer(by, result, run_in_recall_thread)
     except ValidationError as error:
@@ -139,9 +139,13 @@ async def _call_tool(context: Any, params: types.CallToolRequestParams) -> types
     )
 
 
-def _run_tool(tool: Tool, by: Caller, arguments: BaseModel) -> BaseModel:
+def _run_for(by: Caller, call: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call the function for this caller. Raises InvalidTokenError."""
+    if by.token_id is not None:
+        # It can have been revoked while the request waited for a thread.
+        check_token(by.token_id)
     with separate_actor(by.token_id):
-        return tool.run(by, arguments)
+        return call(by, *args, **kwargs)
 
 
 def _failure(message: str) -> types.CallToolResult:
@@ -200,7 +204,7 @@ async def _read(call: Callable[Concatenate[Caller, P], R], *args: P.args, **kwar
     by = caller.get()
     try:
         require_scope(by.scopes, "read")
-        return await run_in_recall_thread(call, by, *args, **kwargs)
+        return await run_in_recall_thread(lambda: _run_for(by, call, *args, **kwargs))
     except NotFoundError as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     except CatoError as error:
