@@ -422,6 +422,27 @@ def test_an_import_ends_when_its_owner_may_not_add_to_the_space_any_more(ada, bo
     assert Thread.objects.count() == row.imported == 1
 
 
+def test_a_conversation_ends_at_the_batch_after_which_its_owner_lost_the_space(ada, bob, memory, monkeypatch):
+    space = project("Buoys", bob, ada)
+    messages = EXPORT[EXPORT.index('"chat_messages": [') + len('"chat_messages": [') : EXPORT.rindex("]}]")]
+    two = EXPORT.replace(messages, messages + "," + messages.replace('"m', '"n'))
+    row = jobs.create_import(text_file("export.json", two), owner_id=ada.id, space=space)
+    save_batch = importer.save_batch
+
+    def remove_after_the_first(*args):
+        saved = save_batch(*args)
+        Membership.objects.filter(space=space, person=ada).delete()
+        return saved
+
+    monkeypatch.setattr(importer, "_BATCH_SIZE", 1)
+    monkeypatch.setattr(importer, "save_batch", remove_after_the_first)
+    run_imports()
+
+    row.refresh_from_db()
+    assert Turn.objects.count() == row.turns == 1
+    assert (row.state, row.imported) == (ImportJob.State.FAILED, 1)
+
+
 def test_a_project_with_an_unfinished_import_is_not_deleted(ada, bob):
     space = project("Buoys", bob, ada)
     row = jobs.create_import(text_file("export.json", EXPORT), owner_id=ada.id, space=space)

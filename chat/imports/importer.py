@@ -213,9 +213,9 @@ def _import_one(
     saved, refusal = 0, ""
     for batch in batched(new_pairs, _BATCH_SIZE):
         with pause_after_writing(), transaction.atomic():
-            # Its owner can delete or move the thread between two batches.
+            # Its owner can delete or move the thread, or lose the space, between two batches.
             is_new = not saved and thread_id not in existing
-            if refusal := _refusal(conversation, thread_id, batch, space, is_new=is_new):
+            if refusal := _refusal(conversation, thread_id, batch, space, person_id, is_new=is_new):
                 break
             count = save_batch(conversation, title, thread_id, dated, batch, space, person_id)
         saved += count
@@ -266,7 +266,13 @@ def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:
 
 
 def _refusal(
-    conversation: Conversation, thread_id: uuid.UUID, batch: Sequence[DatedPair], space: Space, *, is_new: bool
+    conversation: Conversation,
+    thread_id: uuid.UUID,
+    batch: Sequence[DatedPair],
+    space: Space,
+    person_id: uuid.UUID,
+    *,
+    is_new: bool,
 ) -> str:
     """Return why the batch must not be stored in the thread, whose row is locked; "" if it may.
 
@@ -276,6 +282,8 @@ def _refusal(
     is_deleted = not is_new if thread is None else thread.deleted_at is not None
     if is_deleted:
         return _("Skipped: forgotten earlier.")
+    if not memory.readable_spaces(person_id).filter(pk=space.pk).exists():
+        return _("You are not a member of this space any more.")
     if _is_visible_to_others(conversation, thread_id, batch, space):
         return _("Skipped new messages: the thread is in another space.")
     return ""
