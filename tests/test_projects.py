@@ -9,7 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from cato_web.accounts import groups, projects
+from cato_web.accounts import groups, projects, roles
 from cato_web.accounts.models import AuditEntry
 from chat import access, prompt_library, services
 from chat.answers.persistence import store_exchange
@@ -441,6 +441,19 @@ def test_a_conversation_ends_at_the_batch_after_which_its_owner_lost_the_space(a
     row.refresh_from_db()
     assert Turn.objects.count() == row.turns == 1
     assert (row.state, row.imported) == (ImportJob.State.FAILED, 1)
+
+
+@pytest.mark.parametrize(
+    "space_of", [lambda ada: spaces.team_space(), lambda ada: project("Buoys", ada), lambda ada: None]
+)
+def test_an_import_ends_when_its_owner_is_deactivated(ada, carla, memory, space_of):
+    row = jobs.create_import(text_file("export.json", EXPORT), owner_id=ada.id, space=space_of(ada))
+    roles.set_active(ada.id, False, by=carla)
+    run_imports()
+    row.refresh_from_db()
+    assert row.state == ImportJob.State.FAILED
+    assert "deactivated" in row.error
+    assert not Thread.objects.exists()
 
 
 def test_a_project_with_an_unfinished_import_is_not_deleted(ada, bob):

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import BinaryIO, cast
 
+from django.contrib.auth import get_user_model
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils import timezone
@@ -102,6 +103,8 @@ class ImportRun:
 
     def _space(self) -> Space | None:
         """Return the space to import to, if the owner can still add to it. Raises InvalidInputError."""
+        if not get_user_model().objects.filter(pk=self._row.owner_id, is_active=True).exists():
+            raise InvalidInputError(_("Your account was deactivated."))
         if self._row.space_id is None:
             return None
         try:
