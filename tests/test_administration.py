@@ -11,6 +11,8 @@ from io import BytesIO
 from zipfile import ZipFile
 
 import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client
@@ -18,6 +20,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from cato_web.accounts import roles
+from cato_web.accounts.export import archive as archives
+from cato_web.accounts.export import zip_stream
 from cato_web.accounts.models import AuditEntry, ExportJob
 from chat import signals as chat_signals
 from chat.models import ImportJob
@@ -301,6 +305,50 @@ def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(me
     assert "- Gardeners" not in own_archive
     reveals.reveal(gardeners, by=ada.pk, reason="Bob asked for a copy of his data")
     assert archive_text().count("ZEBRA") > 8
+
+
+def end_button(ada) -> None:
+    reveals.end_reveal(Reveal.objects.get().pk, by=ada.pk)
+
+
+def expire(ada) -> None:
+    Reveal.objects.update(ends_at=ago())
+
+
+def demote(ada) -> None:
+    roles.set_role(ada, "member", by=AdministratorFactory())
+
+
+def deactivate(ada) -> None:
+    roles.set_active(ada.pk, False, by=AdministratorFactory())
+
+
+async def read_with_a_change_after_the_beginning(response, change, *args) -> tuple[bytes, bool]:
+    """Read a streamed response, of which a part is sent before `change`; return it, and whether it was complete."""
+    parts = aiter(response.streaming_content)
+    content = await anext(parts)
+    await sync_to_async(change)(*args)
+    try:
+        async for part in parts:
+            content += part
+    except PermissionDenied:
+        return content, False
+    return content, True
+
+
+@pytest.mark.parametrize("end_access", [None, end_button, expire, demote, deactivate])
+def test_an_archive_ends_with_the_access_to_the_space(memory, page, ada, bob, monkeypatch, end_access):
+    monkeypatch.setattr(zip_stream, "_CHUNK_SIZE", 1)
+    monkeypatch.setattr(archives, "_CHECK_INTERVAL", 0)
+    exchange(bob, "The kayak lies behind the barn")
+    reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
+    response = page.post(reverse("export_person", args=[bob.pk]))
+
+    change = end_access or (lambda ada: None)
+    content, is_complete = async_to_sync(read_with_a_change_after_the_beginning)(response, change, ada)
+    assert is_complete is (end_access is None)
+    assert b"README.txt" in content
+    assert (b"exchanges.jsonl" in content) is is_complete
 
 
 # Bulk forgetting

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
+from django.core.exceptions import PermissionDenied
 from django.core.files import File
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Length
@@ -19,7 +21,7 @@ from django.utils.translation import gettext_noop
 
 from cato_web.accounts.export import rows as export_rows
 from cato_web.accounts.export.selection import Selection
-from cato_web.accounts.export.zip_stream import ArchiveFile
+from cato_web.accounts.export.zip_stream import ArchiveFile, stream_zip
 from cato_web.accounts.models import AuditEntry, User
 from chat.export import to_json, to_markdown
 from chat.models import Thread, Turn
@@ -41,6 +43,7 @@ from memory.api import (
 
 _CHUNK_SIZE = 64 * 1024
 _BATCH_SIZE = 200
+_CHECK_INTERVAL = 2.0  # seconds, as for answers
 # Bytes of a turn with a long answer and its passages.
 _ESTIMATED_TURN_SIZE = 20_000
 # Bytes of a number of a vector as JSON, per byte as it is stored.
@@ -89,6 +92,20 @@ def select_for(person: User, *, by: User) -> Selection:
     """Return what an administrator gets of another person now: readable and revealed spaces."""
     spaces = memory.readable_space_ids(person.pk) & memory.admin_visible_space_ids(by.pk)
     return Selection(person, spaces, timezone.now())
+
+
+def stream_for(person: User, *, by: User) -> Iterator[bytes]:
+    """Yield the archive of another person while the administrator sees all its spaces; they are checked every two seconds.
+
+    Raises PermissionDenied, which breaks the download off instead of ending it as if it was complete.
+    """
+    selection, checked_at = select_for(person, by=by), time.monotonic()
+    for chunk in stream_zip(archive_files(selection)):
+        if time.monotonic() - checked_at >= _CHECK_INTERVAL:
+            if not selection.spaces <= select_for(person, by=by).spaces:
+                raise PermissionDenied
+            checked_at = time.monotonic()
+        yield chunk
 
 
 def count_entries(selection: Selection) -> int:

@@ -23,7 +23,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 from cato_web.accounts import roles, services
 from cato_web.accounts.export import archive
 from cato_web.accounts.export.responses import zip_response
-from cato_web.accounts.export.zip_stream import stream_zip
 from cato_web.accounts.forms.settings import InvitationForm
 from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from cato_web.accounts.second_factor import services as second_factor
@@ -112,7 +111,7 @@ def export(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpResponseB
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
     services.record_audit(request.user, AuditEntry.Action.PERSON_EXPORTED, str(person.pk))
     # Sent while it is written: access to a space can end, so nothing of it is stored for later.
-    return zip_response(stream_zip(archive.archive_files(archive.select_for(person, by=request.user))))
+    return zip_response(archive.stream_for(person, by=request.user))
 
 
 @admin_required
