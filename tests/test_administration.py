@@ -480,6 +480,37 @@ def test_an_operation_resumes_where_a_dead_worker_stopped(memory, page, bob, mon
     assert (row.state, row.processed, row.counts) == (Job.State.DONE, 5, {"exchanges": 5})
 
 
+@pytest.mark.parametrize("end_access", [demote, deactivate])
+@pytest.mark.parametrize(
+    ("name", "address", "module"),
+    [("exchange", "admin_forget", operations.forgetting), ("document", "admin_forget_documents", operations)],
+)
+def test_an_operation_deletes_only_while_who_started_it_is_an_administrator(
+    memory, page, ada, bob, monkeypatch, end_access, name, address, module
+):
+    make = {"exchange": lambda n: exchange(bob, f"Note {n}"), "document": lambda n: document(bob, f"{n}.txt", "Soup.")}
+    rows = [make[name](number) for number in range(3)]
+    monkeypatch.setattr(operations, "_BATCH_SIZE", 1)
+    confirmed(page, reverse(address), {name: [row.pk for row in rows]})
+    function = {"exchange": "forget", "document": "forget_documents"}[name]
+    delete = getattr(module, function)
+
+    def delete_one_and_end(*args, **options):
+        deleted = delete(*args, **options)
+        end_access(ada)
+        return deleted
+
+    monkeypatch.setattr(module, function, delete_one_and_end)
+    operations.run_operations()
+
+    (row,) = Operation.objects.all()
+    assert (row.state, row.processed) == (Job.State.FAILED, 1)
+    assert "Ada Admin" in row.error
+    assert sum(bool(type(each).objects.get(pk=each.pk).forgotten_at) for each in rows) == 1
+    operations.retry(row)
+    assert operations.run_operations() == 0
+
+
 def test_an_operation_names_who_started_it(memory, page, bob):
     exchange(bob, "A note")
     started = confirmed(page, reverse("admin_forget"), {"all": "yes", "filters": ""}).url

@@ -21,6 +21,7 @@ from memory.exchanges import erasure, forgetting
 from memory.index import purge, reconcile, store
 from memory.jobs import Lease, LeaseLostError
 from memory.models import Chunk, Document, ErasureJob, Exchange, Job, Operation
+from memory.spaces import access
 from memory.utils.batching import batched
 from memory.utils.formatting import format_number
 
@@ -174,6 +175,9 @@ def _run(operation: Operation) -> bool:
         progress.finish()
     except LeaseLostError:
         return False
+    except InvalidInputError as error:
+        _release_for_retry(operation, str(error), final=True)
+        return False
     except CatoError as error:
         _release_for_retry(operation, str(error))
         return False
@@ -185,16 +189,24 @@ def _run(operation: Operation) -> bool:
     return True
 
 
-def _release_for_retry(operation: Operation, reason: str) -> None:
-    if jobs.release_for_retry(operation, reason, counts=True):
+def _release_for_retry(operation: Operation, reason: str, *, final: bool = False) -> None:
+    if jobs.release_for_retry(operation, reason, counts=True, final=final):
         failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
         failed.update(finished_at=timezone.now())
 
 
 def _forget(operation: Operation, progress: Progress) -> None:
     for ids in batched(operation.parameters["ids"], _BATCH_SIZE):
+        _ensure_may_delete(operation)
         _forget_all(Exchange.objects.filter(pk__in=ids, forgotten_at=None), operation, progress)
     progress.update(parameters={})
+
+
+def _ensure_may_delete(operation: Operation) -> None:
+    """Raise InvalidInputError if who started the operation is not an active administrator any more."""
+    if not access.is_administrator(operation.created_by_id):
+        sentence = _("%(name)s is no longer an administrator. Select again what is left to be deleted.")
+        raise InvalidInputError(sentence % {"name": operation.created_by})
 
 
 def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progress) -> None:
@@ -207,6 +219,7 @@ def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progre
 
 def _forget_documents(operation: Operation, progress: Progress) -> None:
     for ids in batched(operation.parameters["ids"], _BATCH_SIZE):
+        _ensure_may_delete(operation)
         _delete_all(Document.objects.filter(pk__in=ids, forgotten_at=None), operation, progress)
     progress.update(parameters={"deleted": operation.parameters.get("deleted", [])})
 

@@ -84,9 +84,15 @@ def managed_space_ids(person_id: uuid.UUID, spaces: Iterable[Space]) -> SpaceIds
         managers = Membership.objects.filter(role=Membership.Role.MANAGER, person_id=person_id)
         managed |= set(managers.filter(space__in=with_members).values_list("space_id", flat=True))
     team = {space.pk for space in spaces if space.kind == Space.Kind.TEAM}
-    if team and _is_administrator(person_id):
+    if team and is_administrator(person_id):
         managed |= team
     return frozenset(managed)
+
+
+def is_administrator(person_id: uuid.UUID) -> bool:
+    """Return True if this person is an administrator whose account is active."""
+    person: Any = get_user_model().objects.filter(pk=person_id, is_active=True).first()
+    return person is not None and person.is_administrator
 
 
 def settable_knowledge(person_id: uuid.UUID, spaces: Iterable[Space]) -> SpaceIds:
@@ -94,7 +100,7 @@ def settable_knowledge(person_id: uuid.UUID, spaces: Iterable[Space]) -> SpaceId
 
     The owner decides for a personal space, and administrators for all others.
     """
-    decides_for_shared = _is_administrator(person_id)
+    decides_for_shared = is_administrator(person_id)
     return frozenset(
         space.pk
         for space in spaces
@@ -220,11 +226,6 @@ def _readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
         | Q(kind__in=Space.WITH_MEMBERS, id__in=joined)
         | Q(kind=Space.Kind.TEAM)
     )
-
-
-def _is_administrator(person_id: uuid.UUID) -> bool:
-    person: Any = get_user_model().objects.filter(pk=person_id, is_active=True).first()
-    return person is not None and person.is_administrator
 
 
 def _create_space(**fields: object) -> Space:
