@@ -15,7 +15,15 @@ from memory.documents import deletion
 from memory.documents.queries import list_versions
 from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage, Job, MetadataValue
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, document, process_documents, signed_in, upload
+from tests.factories import (
+    AdministratorFactory,
+    PersonFactory,
+    api_client,
+    document,
+    process_documents,
+    signed_in,
+    upload,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -420,3 +428,24 @@ def test_a_deleted_document_that_could_not_be_read_is_no_failed_job(memory, pers
     assert failed() == 0
     version.refresh_from_db()
     assert version.error == ""
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_the_original_of_a_deleted_version_is_gone_before_its_file(memory, person, keep_versions, is_cancelled):
+    keep_versions(2)
+    uploaded = document(person, "red.html", PAGE.format("red"))
+    newer = upload(person, "red.html", PAGE.format("secret")).version
+    if not is_cancelled:
+        process_documents()
+        newer.refresh_from_db()
+    page, api = signed_in(person), api_client(person)
+    paths = reverse("document_original", args=[uploaded.pk, 2]), f"/api/documents/{uploaded.pk}/versions/2/original"
+    assert [page.get(paths[0]).status_code, api.get(paths[1]).status_code] == [200, 200]
+
+    if is_cancelled:
+        assert deletion.cancel_document(newer, by=person.id)
+    else:
+        deletion.forget_version(newer, by=person.id)
+    assert default_storage.exists(newer.original.name)
+    assert [page.get(paths[0]).status_code, api.get(paths[1]).status_code] == [404, 404]
+    assert page.get(reverse("document_original", args=[uploaded.pk, 1])).status_code == 200

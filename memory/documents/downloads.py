@@ -19,8 +19,8 @@ _READ_BYTES = 65_536
 
 
 def stream_original(found: Document, number: int) -> StreamingHttpResponse:
-    """Return the original of one version. Raises NotFoundError if it is no longer stored."""
-    version = found.versions.filter(number=number).exclude(original="").first()
+    """Return the original of one version. Raises NotFoundError if it was deleted, or is not kept any more."""
+    version = found.versions.present().filter(number=number).exclude(original="").first()
     if version is None:
         raise NotFoundError(_("This version is not kept any more."))
     response = StreamingHttpResponse(_chunks(version.original), content_type="application/octet-stream")
