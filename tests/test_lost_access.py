@@ -196,3 +196,29 @@ def test_the_next_turn_in_the_queue_is_still_answered(
 
     wait_for(lambda: states(cato, thread)[-1][::2] == ("complete", "All right."), "Alice's question to be answered")
     assert states(cato, thread)[-2] == ("stopped", "access_lost", "")
+
+
+@pytest.fixture
+def lost_conversation(
+    cato: Cato, administrator: Client, bob: Client, crew: str, endpoint: Any
+) -> tuple[httpx.Client, dict[str, Any], dict[str, str], str]:
+    """Return the client, body and headers of Bob's request, and its thread, which he moved to a group and then left."""
+    endpoint.script(KEY, answer="The code is swordfish.")
+    client, headers = bob.api_client("ask"), {"Idempotency-Key": uuid.uuid4().hex}
+    question = {"role": "user", "content": f"What is the code? {uuid.uuid4()}"}
+    body = {"model": "cato", "messages": [question]}
+    responses = [client.post("/v1/chat/completions", json=body, headers=headers) for _ in range(2)]
+    assert ["swordfish" in response.text for response in responses] == [True, True]
+    moved = responses[0].headers["X-Cato-Thread"]
+    bob.post(f"/t/{moved}/move", {"space": crew})
+    remove_from_group(cato, administrator, crew, bob)
+    assert bob.get(f"/t/{moved}").status_code == 404
+    return client, body, headers, moved
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_repeated_request_returns_no_answer_of_a_thread_that_was_lost(lost_conversation: Any, stream: bool) -> None:
+    client, body, headers, _thread = lost_conversation
+    repeated = client.post("/v1/chat/completions", json=body | {"stream": stream}, headers=headers)
+    assert "swordfish" not in repeated.text
+    assert repeated.status_code == 404

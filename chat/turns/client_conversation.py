@@ -16,6 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat import access
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.models import Thread, ThreadSession, Turn
 from chat.threads.fork import fork_thread
@@ -104,13 +105,15 @@ def submit_conversation(
     With a `fork_point`, post it to a fork instead. If it continues no thread, create one that contains its earlier
     exchanges. Idempotent by `client_key`. The same message again retries a turn that failed without an answer.
 
-    Raises InvalidMessageError, ConflictError (ThreadBusyError while an answer is in progress) and PermissionDeniedError.
+    Raises NotFoundError if this person lost the thread of an earlier request with this key, InvalidMessageError,
+    ConflictError (ThreadBusyError while an answer is in progress) and PermissionDeniedError.
     """
     conversation = replace(conversation, message=validate_message(conversation.message))
     # Requests of one person run one after the other: there may be no thread yet whose row could be locked.
     person = lock_person(person_id)
     repeated = Turn.objects.filter(author_id=person_id, client_key=client_key, thread__deleted_at=None).first()
     if repeated is not None:
+        access.get_thread(person_id, repeated.thread_id)
         return _return_or_retry(repeated)
     submission = _Submission(person, conversation, client_key, api_token_id, options, attachments)
     if fork_point is not None:
