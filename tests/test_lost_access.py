@@ -222,3 +222,12 @@ def test_a_repeated_request_returns_no_answer_of_a_thread_that_was_lost(lost_con
     repeated = client.post("/v1/chat/completions", json=body | {"stream": stream}, headers=headers)
     assert "swordfish" not in repeated.text
     assert repeated.status_code == 404
+
+
+def test_a_conversation_whose_thread_was_lost_continues_in_another_one(lost_conversation: Any) -> None:
+    client, body, _headers, lost_thread = lost_conversation
+    answer = {"role": "assistant", "content": "The code is swordfish."}
+    messages = [*body["messages"], answer, {"role": "user", "content": "Are you sure?"}]
+    response = client.post("/v1/chat/completions", json=body | {"messages": messages})
+    assert response.status_code == 200, response.text
+    assert response.headers["X-Cato-Thread"] != lost_thread

@@ -9,7 +9,7 @@ import pytest
 
 from chat.models import Thread, Turn
 from chat.services import ClientConversation, PastExchange, submit_conversation
-from tests.factories import PersonFactory, turn
+from tests.factories import PersonFactory, group, turn
 
 pytestmark = pytest.mark.django_db
 TOKEN = uuid.uuid4()
@@ -43,6 +43,15 @@ def test_a_trimmed_conversation_continues_its_thread(alice, kept):
     known = conversation_thread(alice, *LONG)
     posted = submit(alice, "One more thing", *LONG[-kept:])
     assert (posted.thread_id, posted.parent.message) == (known.id, "Thanks")
+
+
+@pytest.mark.parametrize("earlier", [LONG, LONG[-1:]], ids=["whole", "trimmed"])
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_a_conversation_continues_only_a_thread_that_its_owner_reads(alice, earlier, is_readable):
+    known = conversation_thread(alice, *LONG)
+    Thread.objects.filter(id=known.id).update(space=group("Crew", *([alice] if is_readable else [])))
+    posted = submit(alice, "One more thing", *earlier)
+    assert (posted.thread_id == known.id) is is_readable
 
 
 def test_an_answer_at_the_beginning_is_compared_and_is_no_instruction(alice):

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Exists
 
 from chat.models import Thread, Turn
+from memory import api as memory
 from memory.api import clean_text, content_hash
 
 # The number of threads that are compared with a conversation, latest first.
@@ -46,9 +47,13 @@ class ClientConversation:
 
 
 def candidates(person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: ClientConversation) -> list[Thread]:
-    """Return this person's threads with the same first message whose last turn was posted with the same API token."""
+    """Return this person's threads with the same first message whose last turn was posted with the same API token.
+
+    The owner of a thread can lose it: it is moved, or they leave its space.
+    """
     threads = Thread.objects.filter(
         owner_id=person_id,
+        space__in=memory.readable_spaces(person_id),
         opening_hash=opening_hash(conversation),
         deleted_at=None,
         head__author_id=person_id,
@@ -70,6 +75,7 @@ def find_trimmed(person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: Cl
     own = Thread.objects.filter(owner_id=person_id)
     threads = own.filter(
         ~Exists(own.filter(opening_hash=opening_hash(conversation))),
+        space__in=memory.readable_spaces(person_id),
         deleted_at=None,
         head__author_id=person_id,
         head__api_token_id=api_token_id,
