@@ -38,6 +38,7 @@ from tests.factories import (
     document,
     exchange,
     exported_archive,
+    group,
     image_of,
     process_documents,
     thread,
@@ -353,6 +354,28 @@ def test_an_interrupted_import_of_a_document_goes_on_with_the_versions_that_are_
     versions = Document.objects.get(owner=bob).versions.order_by("number")
     assert [version.stage for version in versions] == ["replaced", "ready"]
     assert "four" in versions[1].chunks.first().exchange.user_message
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_an_import_that_goes_on_attaches_no_file_in_a_thread_that_was_moved(memory, alice, bob, is_moved):
+    asked = remembered_turn(alice, thread(alice), "What is on it?", "A gate.")
+    plan = store_attachment(ContentFile(b"# Plan\n\nDig first.", name="plan.md"), owner_id=alice.pk)
+    add_attachments(asked, [plan])
+    file = io.BytesIO(b"".join(stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
+    import_conversations(file, person_id=bob.pk)
+    imported = Turn.objects.get(author=bob)
+    # As if the import had been interrupted before the file.
+    imported.attachments.all().delete()
+    if is_moved:
+        crew = group("Crew")
+        Thread.objects.filter(pk=imported.thread_id).update(space=crew)
+        Exchange.objects.filter(pk=imported.exchange_id).update(space=crew)
+    file.seek(0)
+
+    import_conversations(file, person_id=bob.pk)
+
+    assert imported.attachments.exists() is not is_moved
+    assert not Document.objects.filter(space__kind="group").exists()
 
 
 def test_if_the_last_version_of_an_imported_document_is_cancelled_the_one_before_is_read(memory, alice, bob):

@@ -127,11 +127,13 @@ class ArchiveImport:
         return True
 
     def _add_attachment(self, part: ArchivedAttachment) -> bool | None:
-        """Attach a file to the imported turns that had it; return whether it is new, None if they were forgotten."""
+        """Attach a file to the imported turns that had it; return whether it is new, None if they were forgotten or moved."""
         if Attachment.objects.filter(id=memory.parse_uuid(part.id) or uuid.uuid4(), owner_id=self.person_id).exists():
             return False
         ids = [self.turn_ids[id] for id in part.turn_ids if id in self.turn_ids]
-        turns = list(Turn.objects.filter(id__in=ids, author_id=self.person_id).select_related("thread__space"))
+        # Nothing is added to a thread that was moved to another space, because others can read it.
+        own = Turn.objects.filter(id__in=ids, author_id=self.person_id, thread__space=self.space)
+        turns = list(own.select_related("thread__space"))
         if not turns:
             return None
         if not part.path:
