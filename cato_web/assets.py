@@ -143,8 +143,8 @@ BUNDLES = {
     "js/mentions.js": ("js/mention-match.js", "js/mention-menu.js", "js/mention-removal.js"),
     "js/search.js": ("js/search-keys.js",),
     "js/knowledge.js": ("js/knowledge-keys.js", "js/knowledge-messages.js"),
-    "js/uploads.js": ("js/chips.js", "js/drop-files.js"),
-    "js/documents.js": ("js/upload.js",),
+    "js/uploads.js": ("js/drop-files.js",),
+    "js/documents.js": ("js/chips.js", "js/upload.js"),
 }
 
 

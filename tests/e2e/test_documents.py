@@ -141,6 +141,20 @@ def test_an_unsupported_file_is_reported_before_it_is_sent(visit, alice, tmp_pat
     expect(refused).to_have_count(0)
 
 
+def test_dismissing_a_chip_moves_the_focus_to_the_next_one_and_at_last_to_the_file_field(visit, alice, tmp_path):
+    page = visit(alice, "/documents")
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text("")
+    page.set_input_files("#files", [tmp_path / "one.txt", tmp_path / "two.txt"])
+
+    buttons = page.locator("#chips").get_by_role("button", name="Dismiss")
+    buttons.first.press("Enter")
+    expect(chip(page, "one.txt")).to_have_count(0)
+    expect(buttons).to_be_focused()
+    buttons.press("Enter")
+    expect(page.locator("#files")).to_be_focused()
+
+
 def test_on_a_phone_the_name_of_an_added_file_is_shortened_before_its_state_is_wrapped(visit, alice, tmp_path):
     path = tmp_path / f"The offer for the antenna mast, final version {tmp_path.name}.txt"
     path.write_text("The mast has eight bolts. " * 9)
