@@ -545,6 +545,25 @@ def test_a_wrong_form_is_shown_again_with_the_reason(person, changes):
     assert not Digest.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("changes", "id"), [({"at": "25:00"}, "at"), ({"day": "7"}, "day"), ({"time_zone": "Mars/Base"}, "zone")]
+)
+def test_an_error_stands_at_its_field_beside_those_of_others(person, changes, id):
+    page = signed_in(person).post("/settings/digest", form(of="chosen", **changes)).content.decode()
+
+    assert page.count('role="alert"') == 2
+    field = page[page.index(f'id="digest-{id}"') :].split("</div>")[0]
+    assert f'aria-invalid="true" aria-describedby="digest-{id}-error"' in field
+    assert re.search(rf'<p class="error-message" id="digest-{id}-error" role="alert">', field)
+    assert page.count('aria-describedby="digest-spaces-error"') == 2
+
+
+def test_the_error_about_a_space_of_others_stands_at_the_spaces(person):
+    other = group("Others", PersonFactory())
+    page = signed_in(person).post("/settings/digest", form(of="chosen", space=str(other.pk))).content.decode()
+    assert "Choose another one." in page[page.index("These spaces only") :]
+
+
 def test_without_a_space_the_error_stands_at_the_spaces(person):
     group("Crew", person)
     page = signed_in(person).post("/settings/digest", form(of="chosen")).content.decode()
