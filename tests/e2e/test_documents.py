@@ -183,6 +183,23 @@ def test_on_a_phone_the_tint_of_a_chosen_document_is_wider_than_its_row(visit, a
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_on_a_phone_the_name_of_a_document_stands_beside_its_icon_and_is_easy_to_touch(visit, alice, file):
+    page = visit(alice, "/documents", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    page.set_input_files("#files", [file])
+    row = page.locator(".document-row").filter(has_text=file.name)
+    expect(row.locator(".memory-icon--remembered")).to_be_visible()
+
+    middle = """node => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      const box = node.matches("svg") ? node.getBoundingClientRect() : range.getClientRects()[0];
+      return box.y + box.height / 2;
+    }"""
+    icon = row.locator(".table__main > .icon").evaluate(middle)
+    assert abs(row.locator(".table__name").evaluate(middle) - icon) <= 1.5
+    assert row.locator(".table__name").bounding_box()["height"] >= 43.9
+
+
 def test_a_refused_file_does_not_keep_the_others_from_being_added(visit, alice, tmp_path):
     names = [f"{name} {tmp_path.name}.txt" for name in ("ferry", "blank", "void", "oar")]
     for name, words in zip(names, ("About the ferry. ", "", "", "About the oar. "), strict=True):
