@@ -42,7 +42,9 @@ def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
 
 @pytest.fixture(scope="module")
 def ada(german: server.Cato) -> server.Client:
-    return german.set_up("Ada Admin")
+    person = german.set_up("Ada Admin")
+    person.post("/admin/groups", {"name": "Donaudampfschifffahrtsgesellschaftskapitän" * 2})
+    return person
 
 
 def begin_german_thread(page: Page) -> str:
