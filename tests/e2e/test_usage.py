@@ -53,3 +53,13 @@ def test_a_person_at_the_limit_keeps_the_message_and_reads_when_it_resets(cato, 
     assert box["x"] + box["width"] <= 390
     remove.click()
     expect(office.get_by_text("Removed.")).to_be_visible()
+
+
+def test_on_a_phone_a_long_name_leaves_room_for_the_figures(cato, administrator, visit):
+    name = "Maximiliane-Wilhelmine von und zu Hohenlohe-Langenburg-Schillingsfürst"
+    cato.join(administrator, name).send_message("Hello")
+    wait_for(lambda: name in administrator.get("/admin/usage").text, "the worker's count")
+
+    page = visit(administrator, "/admin/usage", viewport={"width": 390, "height": 844})
+    requests = page.get_by_role("row", name=name).get_by_role("cell").first.bounding_box()
+    assert requests["x"] + requests["width"] <= 390
