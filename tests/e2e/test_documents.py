@@ -200,6 +200,18 @@ def test_on_a_phone_the_name_of_a_document_stands_beside_its_icon_and_is_easy_to
     assert row.locator(".table__name").bounding_box()["height"] >= 43.9
 
 
+def test_a_long_name_is_whole_among_the_documents_to_recall_from(visit, alice, tmp_path):
+    path = tmp_path / f"{'Donaudampfschifffahrtsgesellschaft' * 3}.txt"
+    path.write_text("The steamer leaves at nine. " * 9)
+    page = visit(alice, "/documents", viewport={"width": 390, "height": 800})
+    page.set_input_files("#files", [path])
+    expect(chip(page, path.name)).to_contain_text("Remembered")
+
+    page.goto(f"/t/{alice.send_message('Hello')}/recall-filter")
+    expect(page.get_by_label(path.name)).to_be_visible()
+    assert page.locator(".recall-filter-list").evaluate("list => list.scrollWidth - list.clientWidth") == 0
+
+
 def test_a_refused_file_does_not_keep_the_others_from_being_added(visit, alice, tmp_path):
     names = [f"{name} {tmp_path.name}.txt" for name in ("ferry", "blank", "void", "oar")]
     for name, words in zip(names, ("About the ferry. ", "", "", "About the oar. "), strict=True):
