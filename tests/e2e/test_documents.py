@@ -82,6 +82,29 @@ def test_the_list_shows_the_progress_of_each_file_and_survives_a_reload(visit, a
     expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Retry")).to_be_visible()
 
 
+def test_the_progress_of_a_file_keeps_the_focus_and_the_choice(visit, alice, file):
+    page = visit(alice, "/documents")
+    page.set_input_files("#files", [file])
+    row = page.locator(".document-row").filter(has_text=file.name)
+    expect(row.locator(".memory-icon--remembered")).to_be_visible()
+    page.reload()
+    file.write_text("".join(f"# Buoy {n}\n\n{BUOYS}" for n in range(600)))
+    page.set_input_files("#files", [file])
+
+    cancel = row.get_by_role("button", name="Cancel")
+    expect(cancel).to_be_visible()
+    row.get_by_role("checkbox").check()
+    dismiss = chip(page, file.name).get_by_role("button", name="Dismiss")
+    for control, polled in ((cancel, "**/row"), (dismiss, "**/row?as=chip")):
+        control.focus()
+        for _ in range(2):
+            with page.expect_response(polled):
+                pass
+        expect(control).to_be_focused()
+    expect(row.get_by_role("checkbox")).to_be_checked()
+    cancel.press("Enter")
+
+
 def test_the_list_is_complete_if_a_file_is_added_while_it_is_loaded(visit, alice, file):
     page = visit(alice, "/documents")
     held = []
