@@ -57,6 +57,22 @@ def test_an_import_shows_progress_and_a_report(visit, alice, export):
     expect(page.get_by_role("link", name=re.compile("About tide 29")).first).to_be_visible()
 
 
+def test_the_report_of_an_import_stays_open_while_it_is_embedded(visit, alice, export):
+    page = visit(alice, "/import")
+    upload_export(page, export(3))
+    card = page.locator(".task--import")
+    expect(card.locator(".task__state")).to_have_text("Imported")
+
+    report = card.get_by_text("What was left out, and why")
+    report.press("Enter")
+    # The page does this every few seconds, but three messages are embedded at once.
+    card.evaluate(
+        """card => htmx.ajax("GET", `/import/${card.id.slice(7)}/row`, { target: card, swap: "outerHTML" })"""
+    )
+    expect(card.get_by_text("It is not a conversation from")).to_be_visible()
+    expect(report).to_be_focused()
+
+
 def test_progress_survives_a_reload_and_an_import_is_cancelled_by_keyboard(visit, alice, export):
     page = visit(alice, "/import")
     upload_export(page, export(4000))
