@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from io import StringIO
 from pathlib import Path
@@ -468,6 +469,17 @@ def test_metadata_is_copied_to_every_chunk_and_filters_find_it(memory, person):
     assert not memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "south"})).results
     with pytest.raises(InvalidInputError, match="written by Cato itself"):
         memory.set_document_metadata(uploaded, {"document": "x"})
+
+
+def test_wrong_metadata_are_shown_again_on_the_page_of_their_document(memory, person):
+    uploaded = document(person, "notes.txt", BUOYS)
+    answer = signed_in(person).post(reverse("set_document_metadata", args=[uploaded.pk]), {"metadata": "zone north"})
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "zone north</textarea>" in page
+    assert re.search(r'id="metadata-error" role="alert">.*Line 1 has no colon', page, re.DOTALL)
+    assert 'href="?' not in page, "the address of this page cannot be opened"
 
 
 def test_metadata_of_a_repeated_upload_updates_existing_chunks(memory, person):

@@ -28,7 +28,7 @@ from memory.documents.queries import (
     list_versions,
     readable_document,
 )
-from memory.errors import CatoError
+from memory.errors import CatoError, InvalidInputError
 from memory.exchanges.moving import move_document
 from memory.filters import parse_filter
 from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
@@ -75,9 +75,13 @@ class VersionRow:
 @require_GET
 def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Show the text from the passage at offset `at`, or from number `from`; `q` searches in the document."""
+    return _render(request, readable_document(access.readable_space_ids(request.user.pk), document_id))
+
+
+def _render(request: PageRequest, found: Document, *, metadata_text: str = "", error: str = "") -> HttpResponse:
+    """Return the page of a document; `metadata_text` is what was entered and could not be saved because of `error`."""
     readable = access.readable_space_ids(request.user.pk)
-    found = readable_document(readable, document_id)
-    state = state_for(request, document_id)
+    state = state_for(request, found.pk)
     cited = chunk_index_at(found, parse_number(request.GET["at"]) or 0) if "at" in request.GET else None
     since = max(0, cited - _CONTEXT_BEFORE) if cited is not None else parse_number(request.GET.get("from", "")) or 0
     chunks = list_chunks(found, since=since, count=_WINDOW + 1)
@@ -96,11 +100,12 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         "versions": [_version_row(found, version, may_change) for version in list_versions(found)],
         "may_change": may_change,
         "upload_limits": upload_limits(),
-        "metadata_text": format_metadata(found.metadata),
+        "metadata_text": metadata_text if error else format_metadata(found.metadata),
+        "metadata_error": error,
         "query": query,
         **(_search(found, readable, query) if query else {}),
     }
-    return render(request, "memory/document.html", context)
+    return render(request, "memory/document.html", context, status=422 if error else 200)
 
 
 @require_GET
@@ -113,11 +118,12 @@ def original(request: PageRequest, document_id: uuid.UUID, number: int) -> Strea
 def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Replace the metadata, entered as one `key: value` per line."""
     found = changeable(request, document_id)
+    text = request.POST.get("metadata", "")
     try:
-        set_document_metadata(found, parse_metadata(request.POST.get("metadata", "")))
-        messages.success(request, _("Saved."))
-    except CatoError as error:
-        messages.error(request, str(error))
+        set_document_metadata(found, parse_metadata(text))
+    except InvalidInputError as error:
+        return _render(request, found, metadata_text=text, error=str(error))
+    messages.success(request, _("Saved."))
     return redirect("document", document_id)
 
 
