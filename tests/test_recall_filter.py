@@ -62,6 +62,20 @@ def test_recall_can_be_limited_by_metadata(person, timetables):
     assert recalled(one) == set()
 
 
+def test_a_wrong_filter_is_shown_again_with_what_was_chosen_and_typed(person, timetables):
+    ferry, _ = timetables
+    of_person = thread(person)
+    typed = {"only": [str(ferry.pk)], "only_metadata": "season winter"}
+    answer = signed_in(person).post(reverse("recall_filter", args=[of_person.id]), typed)
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "Line 1 has no colon." in page
+    assert "season winter</textarea>" in page
+    assert re.findall(r'name="only" value="([^"]*)" checked', page) == [str(ferry.pk)]
+    assert Thread.objects.get().recall_filter == {}
+
+
 def test_a_new_thread_starts_with_documents_chosen_on_their_page(person, timetables):
     ferry, _ = timetables
     client = signed_in(person)
@@ -96,7 +110,7 @@ def test_a_document_that_the_thread_cannot_recall_is_not_added(person, timetable
     of_team = thread(person, space=access.team_space())
     answer = signed_in(person).post(reverse("recall_filter", args=[of_team.id]), {"add": str(ferry.pk)})
 
-    assert answer.status_code == 302
+    assert answer.status_code == 422
     of_team.refresh_from_db()
     assert of_team.recall_filter == {}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
@@ -22,6 +21,7 @@ from memory.api import (
     build_recall_filter,
     format_metadata,
     parse_metadata,
+    parse_uuid,
 )
 
 _MAX_DOCUMENTS = 200
@@ -69,22 +69,27 @@ def recall_filter(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     # Recall uses only the spaces that all readers of the thread may read.
     readable = memory.space_ids_shared_by_all_readers(thread.space_id)
     chosen = RecallFilter.from_json(thread.recall_filter)
+    ids, metadata_text, error = list(chosen.documents), format_metadata(chosen.metadata), ""
     if request.method == "POST":
         try:
             services.set_recall_filter(thread, parse_recall_filter(_with_added(request.POST, chosen), readable))
-        except InvalidInputError as error:
-            messages.error(request, str(error))
-            return redirect("recall_filter", thread_id)
-        if request.htmx:
-            return _fragment(request, recall_filter_row(thread, request.user.pk, can_change=True))
-        return redirect("thread", thread_id)
+        except InvalidInputError as invalid:
+            if request.htmx:
+                raise
+            ids = [id for text in request.POST.getlist("only") if (id := parse_uuid(text))]
+            metadata_text, error = request.POST.get("only_metadata", ""), str(invalid)
+        else:
+            if request.htmx:
+                return _fragment(request, recall_filter_row(thread, request.user.pk, can_change=True))
+            return redirect("thread", thread_id)
     rows = active_documents(readable).exclude(live_version=None).order_by("-created_at")
-    first = list(rows.filter(pk__in=chosen.documents))
-    others = list(rows.exclude(pk__in=chosen.documents)[:_MAX_DOCUMENTS])
+    first = list(rows.filter(pk__in=ids))
+    others = list(rows.exclude(pk__in=ids)[:_MAX_DOCUMENTS])
     context = {
         "section": "thread",
         "thread": thread,
         "documents": [(row, row in first) for row in [*first, *others]],
-        "metadata_text": format_metadata(chosen.metadata),
+        "metadata_text": metadata_text,
+        "error": error,
     }
-    return render(request, "chat/recall_filter.html", context)
+    return render(request, "chat/recall_filter.html", context, status=422 if error else 200)
