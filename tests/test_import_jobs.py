@@ -194,10 +194,11 @@ def test_an_invalid_upload_is_refused_at_once_and_not_stored(page, folder, setti
     settings.CATO = settings.CATO.model_copy(update={"chat": small})
 
     data = {} if content is None else {"file": SimpleUploadedFile("export.zip", content)}
-    answer = page.post(reverse("import"), data)
+    answer = page.post(reverse("import"), {**data, "space": "channels"})
 
     assert answer.status_code == 422
-    assert sentence in answer.content.decode().split('role="alert"')[1].split("</p>")[0]
+    assert sentence in answer.content.decode().split('id="file-error" role="alert"')[1].split("</p>")[0]
+    assert '<option value="channels" selected>' in answer.content.decode()
     assert not ImportJob.objects.exists()
     assert files(folder) == []
 

@@ -71,5 +71,6 @@ def _context(request: PageRequest) -> dict[str, object]:
         "most_mb": settings.CATO.chat.max_import_mb,
         "rows": [row_of(row) for row in jobs.list_imports(request.user.pk)[:_MAX_ROWS]],
         "places": space_choices(request.user.pk),
+        "chosen": request.POST.get("space", ""),
         "error": "",
     }
