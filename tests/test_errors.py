@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 
 from cato_web.api_auth import InvalidTokenError, MissingScopeError
@@ -51,6 +54,15 @@ def test_every_public_error_has_a_status_and_a_code():
 def test_the_most_specific_class_decides(error, expected):
     assert status_of(error) == expected
     assert set(ERROR_TABLE) >= {memory_errors.CatoError, memory_errors.NotFoundError}
+
+
+@pytest.mark.parametrize("name", ["400", "403", "404", "429", "500", "offline"])
+def test_the_title_of_an_error_page_says_what_its_heading_says(alice, name):
+    request = signed_in(alice).get("/settings").wsgi_request
+    page = render_to_string(f"{name}.html", {"error": "", "status": 409}, request)
+    (title,) = re.findall(r"<title>\s*(.*?)\s*· Cato\s*</title>", page, re.DOTALL)
+    (heading,) = re.findall(r"<h1>\s*(.*?)\s*</h1>", page, re.DOTALL)
+    assert title == heading
 
 
 def test_a_page_without_vector_store_answers_503_with_retry_after(alice, monkeypatch):
