@@ -223,12 +223,18 @@ def test_on_a_phone_the_name_of_a_document_stands_beside_its_icon_and_is_easy_to
     assert row.locator(".table__name").bounding_box()["height"] >= 43.9
 
 
-def test_a_long_name_is_whole_among_the_documents_to_recall_from(visit, alice, tmp_path):
+def test_a_long_name_is_whole_in_a_dialog_and_among_the_documents_to_recall_from(visit, alice, tmp_path):
     path = tmp_path / f"{'Donaudampfschifffahrtsgesellschaft' * 3}.txt"
     path.write_text("The steamer leaves at nine. " * 9)
     page = visit(alice, "/documents", viewport={"width": 390, "height": 800})
     page.set_input_files("#files", [path])
     expect(chip(page, path.name)).to_contain_text("Remembered")
+
+    page.get_by_role("link", name=path.name).first.click()
+    page.get_by_role("link", name="Delete this document…").click()
+    dialog = page.get_by_role("dialog", name=f"Delete {path.name}?")
+    expect(dialog).to_be_visible()
+    assert dialog.evaluate("dialog => dialog.scrollWidth - dialog.clientWidth") == 0
 
     page.goto(f"/t/{alice.send_message('Hello')}/recall-filter")
     expect(page.get_by_label(path.name)).to_be_visible()
