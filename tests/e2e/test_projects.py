@@ -63,9 +63,10 @@ def test_a_project_from_its_creation_to_its_archive(cato, administrator, alice, 
     expect(bobs_page.locator("article.turn")).to_have_count(3)
 
 
-def test_a_long_name_of_a_project_fits_into_every_window(alice, visit):
+def test_a_long_name_and_description_of_a_project_fit_into_every_window(alice, visit):
     page = visit(alice, "/projects", viewport={"width": 360, "height": 740})
     page.get_by_label("Name", exact=True).fill("Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenfabrik")
+    page.get_by_label("What it is about (optional)").fill(f"https://wiki.halden.example/{'steamer' * 20}")
     page.get_by_role("button", name="Create").click()
     expect(page.locator(".toast")).to_be_visible()
     assert overflowing(page) == []
@@ -76,7 +77,7 @@ def test_a_long_name_of_a_project_fits_into_every_window(alice, visit):
     thread = begin_thread(page, "Huber")
     wait_for_answer(page)
     paths = (
-        "/documents", "/instructions", "/prompts", "/settings/digest", "/threads", "/search?q=Huber",
+        "/projects", "/documents", "/instructions", "/prompts", "/settings/digest", "/threads", "/search?q=Huber",
         project, thread, f"{thread}/move",
     )  # fmt: skip
     for width in (360, 1000):
