@@ -14,7 +14,7 @@ from memory.exchanges.feedback import set_feedback
 from memory.filters import parse_filter
 from memory.index import generations, store
 from memory.index.vectors import Similarities, best_by_exchange
-from memory.models import Feedback
+from memory.models import EmbeddingJob, Feedback
 from memory.retrieval import candidates, strategies
 from memory.retrieval.recall import RecallOptions, iter_recall
 from memory.retrieval.search import rank
@@ -437,3 +437,16 @@ def test_results_far_below_the_best_are_not_recalled(memory, person, work):
 
     assert sum(key in keys for (_q, key), keys in zip(NAMES_ONLY, recalled, strict=True)) >= len(NAMES_ONLY) - 1
     assert sum(map(len, recalled)) <= 4 * len(NAMES_ONLY)
+
+
+def test_a_long_exchange_is_compared_mainly_by_its_message(memory, person):
+    page = "The choir meets in the old school. Chairs, lamps and the coffee machine are in the cellar. " * 15
+    paragraph = "Calibrate the tide gauge against the brass mark at slack water, twice, and note the offset. "
+    asked = exchange(person, "How do we keep the water level readings honest?", page + paragraph + page + page)
+    mentioned = exchange(person, "Plan the evening of the choir, please.", page + page + paragraph * 3 + page)
+    memory.index_pending()
+
+    found = rank("How is the tide gauge calibrated?", spaces=access.readable_space_ids(person.id), limit=2).results
+
+    assert EmbeddingJob.objects.get(exchange=mentioned).parts >= 4
+    assert [hit.exchange.id for hit in found] == [asked.id, mentioned.id]

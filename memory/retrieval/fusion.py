@@ -33,6 +33,9 @@ _CHANCE_LEXICAL_SCORE, _FULL_LEXICAL_SCORE = 0.15, 0.4
 # Best lexical scores between which a query passes from a paraphrase, which is compared with messages alone, to one that
 # shares rare terms with an exchange, which is compared with all its vectors and its neighbours.
 _PARAPHRASE_SCORE, _SHARED_TERMS_SCORE = 0.2, 0.26
+# Number of vectors from which an exchange is long: it has that of the whole, and those of several pieces of its texts. Then
+# the best of these counts only by this share, and the message for the rest.
+_LONG_EXCHANGE, _BEST_VECTOR_SHARE_IF_LONG = 4, 0.25
 # Shares, from 0 to 1: of the lexical score that includes the neighbours, of the second-best vector, and of the
 # predecessor's and the successor's similarity.
 _NEIGHBOURHOOD_SHARE = 0.5
@@ -127,9 +130,12 @@ def _vector_scores(
     `shares_terms`, from 0 to 1, is how clearly the query shares rare terms with a candidate, for each of `pool.rows`.
     A paraphrase (0) is only compared with messages: vectors of answers and of whole exchanges, and neighbours, bring in
     other subjects. A query that shares terms is compared with everything, because the other vectors then say which of the
-    matches is meant.
+    matches is meant. Of a long exchange the message counts most even then: among many pieces of an answer, one is similar
+    to nearly any query.
     """
-    similarities = shares_terms * _best_similarities(pool) + (1 - shares_terms) * _message_similarities(pool)
+    is_long = np.array([row.vectors >= _LONG_EXCHANGE for row in pool.rows], dtype=bool)
+    best_share = shares_terms * np.where(is_long, _BEST_VECTOR_SHARE_IF_LONG, 1.0)
+    similarities = best_share * _best_similarities(pool) + (1 - best_share) * _message_similarities(pool)
     own = similarities[: len(pool.candidates)]
     context_share = shares_terms[: len(own)] * np.minimum(1.0, _SHORT_EXCHANGE / lengths[: len(own)])
     mixed: bm25.Numbers = own + context_share * (
