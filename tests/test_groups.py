@@ -104,6 +104,18 @@ def test_the_groups_page_creates_renames_and_dissolves(ada):
     assert not Space.objects.filter(kind="group").exists()
 
 
+def test_a_wrong_name_of_a_group_stays_in_its_form_beside_the_error(ada):
+    page, taken = signed_in(ada), group("Crew")
+    created = page.post(reverse("admin_groups"), {"name": "crew"})
+    renamed = page.post(reverse("change_group", args=[group("Garden").id]), {"name": "crew"})
+    for response in (created, renamed):
+        assert response.status_code == 422
+        assert 'name="name" value="crew"' in response.content.decode()
+        assert "crew is taken" in response.content.decode()
+    assert reverse("change_group", args=[taken.id]) in created.content.decode()
+    assert ">Delete<" in page.get(reverse("change_group", args=[taken.id])).content.decode()
+
+
 @pytest.mark.parametrize("name", ["", "   ", "\u200b\u200b", "\u2066\u2069", "\u3164", "\u0301"])
 def test_a_group_needs_a_visible_name(ada, name):
     with pytest.raises(InvalidInputError, match="Enter a name"):

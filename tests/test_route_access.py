@@ -241,7 +241,7 @@ ROUTES: dict[str, RouteAccess] = {
     "export_person": RouteAccess("administrator", POST),
     "set_role": RouteAccess("administrator", POST),
     "admin_groups": RouteAccess("administrator", ("get", "post")),
-    "change_group": RouteAccess("administrator", POST),
+    "change_group": RouteAccess("administrator", ("get", "post")),
     "projects": RouteAccess(methods=("get", "post")),
     "change_project": RouteAccess(methods=POST, names=("space_id",)),
     "change_space_model": RouteAccess(methods=POST, names=("space_id",)),

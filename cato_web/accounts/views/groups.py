@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from cato_web.accounts import groups
 from cato_web.accounts.views import AuthenticatedRequest
 from memory import api as memory
 from memory.api import InvalidInputError, Space, admin_required
+
+_CONTEXT: dict[str, object] = {"section": "admin", "tab": "groups"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,40 +33,45 @@ class GroupRow:
 @require_http_methods(["GET", "POST"])
 def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
     """List all groups and projects with their members, or create a group."""
-
-    def create() -> str:
-        group = groups.create_group(request.POST.get("name", ""), by=request.user)
-        return _("%(group)s is created, and you manage it.") % {"group": group.name}
-
+    error = ""
     if request.method == "POST":
-        return _apply_change(request, create)
+        try:
+            group = groups.create_group(request.POST.get("name", ""), by=request.user)
+        except InvalidInputError as refused:
+            error = str(refused)
+        else:
+            messages.success(request, _("%(group)s is created, and you manage it.") % {"group": group.name})
+            return redirect("admin_groups")
     rows = {"groups": _rows(Space.Kind.GROUP), "projects": _rows(Space.Kind.PROJECT)}
-    context = {"section": "admin", "tab": "groups", **rows}
-    return render(request, "people/admin_groups.html", context)
+    form = {"name": request.POST.get("name", ""), "error": error}
+    return render(request, "people/admin_groups.html", _CONTEXT | rows | form, status=422 if error else 200)
 
 
 @admin_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def change_group(request: AuthenticatedRequest, group_id: uuid.UUID) -> HttpResponse:
-    """Rename or delete a group."""
+    """Show the form that renames or deletes a group; POST does it."""
     group = memory.get_group(group_id)
-
-    def change() -> str:
-        if request.POST.get("dissolve") == "yes":
-            groups.delete_group(group, by=request.user)
-            return _("Group %(group)s deleted.") % {"group": group.name}
-        groups.rename(group, request.POST.get("name", ""), by=request.user)
-        return _("Renamed.")
-
-    return _apply_change(request, change)
-
-
-def _apply_change(request: AuthenticatedRequest, change: Callable[[], str]) -> HttpResponse:
-    try:
-        messages.success(request, change())
-    except InvalidInputError as error:
-        messages.error(request, str(error))
-    return redirect("admin_groups")
+    error = ""
+    if request.method == "POST":
+        is_deletion = request.POST.get("dissolve") == "yes"
+        try:
+            if is_deletion:
+                groups.delete_group(group, by=request.user)
+                done = _("Group %(group)s deleted.") % {"group": group.name}
+            else:
+                groups.rename(group, request.POST.get("name", ""), by=request.user)
+                done = _("Renamed.")
+        except InvalidInputError as refused:
+            if is_deletion:
+                messages.error(request, str(refused))
+                return redirect("change_group", group.pk)
+            error = str(refused)
+        else:
+            messages.success(request, done)
+            return redirect("admin_groups")
+    form = {"group": group.name, "name": request.POST.get("name", group.name), "error": error}
+    return render(request, "people/change_group.html", _CONTEXT | form, status=422 if error else 200)
 
 
 def _rows(kind: Space.Kind) -> list[GroupRow]:
