@@ -68,6 +68,20 @@ def test_a_small_formula_is_inline_and_does_not_scroll(visit, alice, endpoint):
     assert offset <= 0
 
 
+def test_a_formula_of_its_own_is_not_cut_off_above_or_below(visit, alice, endpoint):
+    endpoint.script(KEY, answer=r"$$ \sum_{i=1}^{n} \frac{a_0}{b_0+c} $$")
+    page = visit(alice)
+    begin_thread(page, "A sum")
+    wait_for_answer(page)
+    hidden = page.locator(".answer__math").evaluate("box => box.scrollHeight - box.clientHeight")
+    above = page.evaluate(
+        """() => document.querySelector(".answer__math mfrac").getBoundingClientRect().top
+                 - document.querySelector(".answer__math").getBoundingClientRect().top"""
+    )
+    assert hidden <= 0
+    assert above >= 2
+
+
 def test_the_page_of_a_note_is_not_wider_than_the_window(visit, alice):
     with alice.api_client() as api_client:
         stored = api_client.post("/api/exchanges", json={"text": WORDS[:9000] + "<b>" * 900 + "/" * 4000})
