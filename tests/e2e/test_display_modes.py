@@ -104,6 +104,18 @@ def test_each_text_has_its_own_direction(alice, visit, endpoint, width):
     assert overflowing(page) == []
 
 
+def test_paper_has_long_lines_of_code_whole(alice, visit, endpoint):
+    endpoint.script(KEY, answer="```python\nx = [" + "'an item', " * 40 + "]\n```")
+    page = visit(alice, "/", viewport={"width": 720, "height": 900})
+    begin_thread(page, "A long line of code")
+    wait_for_answer(page)
+    code = turn(page).locator(".code-block pre")
+    hidden = "node => node.scrollWidth - node.clientWidth"
+    assert code.evaluate(hidden) > 0
+    page.emulate_media(media="print")
+    assert code.evaluate(hidden) <= 0
+
+
 def test_paper_shows_turns_and_sources_without_controls(alice, visit, endpoint):
     page = visit(alice, "/", viewport={"width": 720, "height": 900})
     send_in_both_scripts(page, endpoint, table=WIDE_TABLE)
