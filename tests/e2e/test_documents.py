@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import KEY, begin_thread, turn, wait_for_answer
+from tests.groups import make_group
 
 BUOYS = """# Uplink backoff
 
@@ -221,6 +222,36 @@ def test_on_a_phone_the_name_of_a_document_stands_beside_its_icon_and_is_easy_to
     icon = row.locator(".table__main > .icon").evaluate(middle)
     assert abs(row.locator(".table__name").evaluate(middle) - icon) <= 1.5
     assert row.locator(".table__name").bounding_box()["height"] >= 43.9
+
+
+@pytest.mark.parametrize("width", [390, 820, 1120, 1280])
+def test_the_lists_of_documents_fit_beside_the_sidebar_and_wrap_a_long_space(
+    visit, cato, administrator, tmp_path, width
+):
+    (path := tmp_path / f"A report with a rather long name {width}.txt").write_text("The harbour opens at eight.")
+    group = make_group(cato, administrator)
+    administrator.post(
+        f"/admin/groups/{group}", {"name": f"Arbeitsgruppe der Donaudampfschifffahrtsgesellschaft {width}"}
+    )
+    page = visit(administrator, f"/documents?space={group}", viewport={"width": width, "height": 1000})
+    page.locator("#space").select_option(group)
+    page.set_input_files("#files", [path])
+    expect(page.locator(".document-row .memory-icon--remembered").first).to_be_visible()
+    for address in (f"/documents?space={group}", f"/admin/documents?space={group}"):
+        page.goto(address)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+        name = page.locator("a.table__name").first.bounding_box()
+        space = page.locator(".table .space-badge").first.bounding_box()
+        assert name["width"] >= 120, address
+        assert space["height"] <= 92, address
+        box = page.locator(".table td label").first.bounding_box()
+        assert box["x"] + box["width"] / 2 + 9 <= page.locator(".table__main").first.bounding_box()["x"], address
+    if width < 1024:
+        page.goto(f"/documents?space={group}")
+        left = {page.locator(f".document-row {part}").first.bounding_box()["x"] for part in
+                (".table__name", ".space-badge")}  # fmt: skip
+        assert max(left) - min(left) <= 0.5
+        expect(page.get_by_text("Version 1")).to_be_visible()
 
 
 def test_a_long_name_is_whole_in_a_dialog_and_among_the_documents_to_recall_from(visit, alice, tmp_path):
