@@ -100,6 +100,13 @@ def test_the_first_endpoint_gets_a_policy_and_keeps_its_address(administrator):
     assert (first.api_key, first.location, first.policy.places) == (KEY, "this network", {"personal"})
 
 
+def test_the_pages_of_endpoints_have_titles_of_their_own(cloud, administrator):
+    addresses = [reverse("model_endpoints"), reverse("first_model_endpoint")]
+    addresses.append(reverse("change_model_endpoint", args=["cloud"]))
+    titles = {administrator.get(address).content.decode().partition("</title>")[0] for address in addresses}
+    assert len(titles) == len(addresses)
+
+
 def test_members_see_and_change_nothing(cloud, person):
     for name, args in (("model_endpoints", []), ("first_model_endpoint", []), ("change_model_endpoint", ["cloud"])):
         assert signed_in(person).get(reverse(name, args=args)).status_code == 403
