@@ -272,6 +272,26 @@ def test_a_long_name_is_whole_in_a_dialog_and_among_the_documents_to_recall_from
     assert page.locator(".recall-filter-list").evaluate("list => list.scrollWidth - list.clientWidth") == 0
 
 
+def test_a_document_that_is_added_twice_has_one_chip(visit, alice, file):
+    page = visit(alice, "/documents")
+    chips = page.locator("#chips > .chip")
+    page.set_input_files("#files", [file])
+    expect(chips.locator(".memory-icon--remembered")).to_have_count(1)
+    file.write_text(BUOYS * 2)
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.set_input_files("#files", [file])
+    expect(chips).to_have_count(1)
+
+    chips.get_by_role("link").click()
+    page.wait_for_url("**/d/*")
+    page.wait_for_load_state()
+    for times in (4, 5):
+        file.write_text(BUOYS * times)
+        with page.expect_response(lambda answer: answer.request.method == "POST"):
+            page.set_input_files("#files", [file])
+        expect(page.locator("#chips > .chip[id]")).to_have_count(1)
+
+
 def test_a_refused_file_does_not_keep_the_others_from_being_added(visit, alice, tmp_path):
     names = [f"{name} {tmp_path.name}.txt" for name in ("ferry", "blank", "void", "oar")]
     for name, words in zip(names, ("About the ferry. ", "", "", "About the oar. "), strict=True):
