@@ -49,6 +49,15 @@ def edit(prompt: SavedPrompt, *, name: str, text: str) -> None:
     SavedPrompt.objects.filter(id=prompt.id).update(name=name, text=text, edited_at=timezone.now())
 
 
+def find_text_error(text: str) -> str:
+    """Return why a prompt cannot have this text, or ""."""
+    try:
+        _validate_text(text)
+    except InvalidMessageError as error:
+        return str(error)
+    return ""
+
+
 def delete(prompt: SavedPrompt) -> None:
     """Delete a prompt."""
     SavedPrompt.objects.filter(id=prompt.id).delete()

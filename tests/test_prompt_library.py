@@ -132,6 +132,15 @@ def test_a_stranger_neither_sees_nor_uses_nor_changes_it(crew, author):
     assert SavedPrompt.objects.count() == 2
 
 
+def test_a_wrong_name_and_a_wrong_text_are_reported_together(person):
+    wrong = {"name": "a b!", "text": "/vstats"}
+    page, prompt = signed_in(person), save(personal(person), "report", by=person)
+    for address in ("/prompts", f"/prompts/{prompt.id}/edit"):
+        shown = page.post(address, wrong).content.decode()
+        assert "A name consists of letters, digits and hyphens" in shown
+        assert "A prompt cannot begin with a slash" in shown
+
+
 def test_the_author_and_the_managers_change_those_of_a_group(crew, manager, author, reader):
     prompt = save(crew, by=author)
 

@@ -113,13 +113,13 @@ def _posted(request: PageRequest) -> tuple[str, str]:
 
 
 def _form(*, name: str = "", text: str = "", error: Exception | None = None) -> dict[str, object]:
-    """Return the values of the form, and the error at the field that it concerns."""
+    """Return the values of the form, and the errors at the fields that they concern: that of the name is raised first."""
     concerns_text = isinstance(error, InvalidMessageError) and not isinstance(error, InvalidNameError)
     return {
         "name": name,
         "text": text,
         "name_error": str(error) if error and not concerns_text else "",
-        "text_error": str(error) if error and concerns_text else "",
+        "text_error": prompt_library.find_text_error(text) if error else "",
         "max_name_length": SavedPrompt.MAX_NAME_LENGTH,
         "max_length": SavedPrompt.MAX_LENGTH,
     }
