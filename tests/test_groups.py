@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from cato_web.accounts import deletion, groups
+from cato_web.accounts import deletion, groups, projects
 from cato_web.accounts.models import AuditEntry
 from chat import access, services
 from chat.answers.persistence import store_exchange
@@ -102,6 +103,21 @@ def test_the_groups_page_creates_renames_and_dissolves(ada):
     assert crew.name == "Garden"
     page.post(reverse("change_group", args=[crew.id]), {"dissolve": "yes"})
     assert not Space.objects.filter(kind="group").exists()
+
+
+def test_the_groups_page_has_pages_and_a_filter(ada):
+    for number in range(25):
+        group(f"Crew {number:02}")
+    projects.create("Crew of buoys", "", by=ada)
+    page, address = signed_in(ada), reverse("admin_groups")
+
+    def listed(**query: object) -> list[str]:
+        return re.findall(r"<bdi>(Crew [^<]*)</bdi>", page.get(address, query).content.decode())
+
+    assert listed() == [*(f"Crew {number:02}" for number in range(20)), "Crew of buoys"]
+    assert listed(page=2) == [*(f"Crew {number:02}" for number in range(20, 25)), "Crew of buoys"]
+    assert listed(q="crew 2") == [f"Crew {number}" for number in range(20, 25)]
+    assert listed(q="buoys") == ["Crew of buoys"]
 
 
 def test_a_wrong_name_of_a_group_stays_in_its_form_beside_the_error(ada):

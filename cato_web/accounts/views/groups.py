@@ -6,18 +6,32 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import django_filters as filters
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from cato_web.accounts import groups
 from cato_web.accounts.views import AuthenticatedRequest
 from memory import api as memory
-from memory.api import InvalidInputError, Space, admin_required
+from memory.api import InvalidInputError, ListFilterSet, LongPaginator, Space, admin_required
 
+_PAGE_SIZE = 20
 _CONTEXT: dict[str, object] = {"section": "admin", "tab": "groups"}
+
+
+class GroupSelection(ListFilterSet):
+    """Filters of the list."""
+
+    q = filters.CharFilter(method="filter_text", label=gettext_lazy("Name"))
+
+    def filter_text(self, rows: QuerySet[Space], name: str, value: str) -> QuerySet[Space]:
+        """Return the groups and projects whose names contain the text."""
+        return rows.filter(memory.contains("name", value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +46,7 @@ class GroupRow:
 @admin_required
 @require_http_methods(["GET", "POST"])
 def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
-    """List all groups and projects with their members, or create a group."""
+    """List the groups, by pages, and projects with their members, filtered by name, or create a group."""
     error = ""
     if request.method == "POST":
         try:
@@ -42,9 +56,18 @@ def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
         else:
             messages.success(request, _("%(group)s is created, and you manage it.") % {"group": group.name})
             return redirect("admin_groups")
-    rows = {"groups": _rows(Space.Kind.GROUP), "projects": _rows(Space.Kind.PROJECT)}
-    form = {"name": request.POST.get("name", ""), "error": error}
-    return render(request, "people/admin_groups.html", _CONTEXT | rows | form, status=422 if error else 200)
+    selection = GroupSelection(request.GET, Space.objects.filter(kind__in=Space.WITH_MEMBERS).order_by("name", "id"))
+    of_kind = {kind: selection.qs.filter(kind=kind) for kind in Space.WITH_MEMBERS}
+    page = LongPaginator(of_kind[Space.Kind.GROUP], _PAGE_SIZE, is_by_name=True).get_page(request.GET.get("page"))
+    context = {
+        "selection": selection,
+        "page": page,
+        "groups": _rows(Space.objects.filter(pk__in=[space.pk for space in page])),
+        "projects": _rows(of_kind[Space.Kind.PROJECT]),
+        "name": request.POST.get("name", ""),
+        "error": error,
+    }
+    return render(request, "people/admin_groups.html", _CONTEXT | context, status=422 if error else 200)
 
 
 @admin_required
@@ -74,6 +97,5 @@ def change_group(request: AuthenticatedRequest, group_id: uuid.UUID) -> HttpResp
     return render(request, "people/change_group.html", _CONTEXT | form, status=422 if error else 200)
 
 
-def _rows(kind: Space.Kind) -> list[GroupRow]:
-    found = groups.with_member_names(Space.objects.filter(kind=kind))
-    return [GroupRow(space.id, space.name, names) for space, names in found]
+def _rows(spaces: QuerySet[Space]) -> list[GroupRow]:
+    return [GroupRow(space.id, space.name, names) for space, names in groups.with_member_names(spaces)]
