@@ -172,6 +172,18 @@ def test_a_manager_changes_name_description_and_recall(ada):
     assert (space.name, space.description, space.recall_mode) == ("Moorings", "Lines", Mode.PROJECT_ONLY)
 
 
+def test_wrong_settings_of_a_project_stay_in_their_form_beside_the_error(ada):
+    space, taken = project("Buoys", ada), project("Moorings", ada)
+    data = {"name": taken.name, "description": "Lines", "recall_mode": Mode.PROJECT_ONLY}
+    answer = signed_in(ada).post(reverse("change_project", args=[space.id]), data)
+    shown = answer.content.decode()
+    assert answer.status_code == 422
+    assert "Moorings is taken. Choose another name." in shown
+    assert 'name="name" value="Moorings"' in shown
+    assert 'name="description" value="Lines"' in shown
+    assert f'value="{Mode.PROJECT_ONLY}" selected' in shown
+
+
 def test_only_an_empty_project_is_deleted(ada):
     space = project("Buoys", ada)
     inside = thread(ada, space=space)

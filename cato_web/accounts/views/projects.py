@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import groups, projects
 from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views.spaces import render_space
 from memory.api import MAX_DESCRIPTION_LENGTH, InvalidInputError
 
 
@@ -70,6 +71,8 @@ def change_project(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRe
             )
             done = _("Saved.")
     except InvalidInputError as error:
+        if change != "delete":
+            return render_space(request, project, error=str(error))
         messages.error(request, str(error))
     else:
         messages.success(request, done)

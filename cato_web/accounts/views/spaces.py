@@ -69,7 +69,11 @@ class ChangeRow:
 @require_GET
 def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     """Show the readers and managers of a space, with the controls that the user may use, and what a project contains."""
-    space_row = groups.space_for(request.user, space_id)
+    return render_space(request, groups.space_for(request.user, space_id))
+
+
+def render_space(request: AuthenticatedRequest, space_row: Space, *, error: str = "") -> HttpResponse:
+    """Return the page of a space; `error` is about the posted settings of a project, which their form keeps."""
     members = _members(space_row, request.user)
     can_edit = groups.can_edit_members(request.user, space_row)
     context = {
@@ -103,8 +107,13 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
         "can_change": manages,
         "recall_modes": Space.RecallMode.choices,
         "max_description": memory.MAX_DESCRIPTION_LENGTH,
+        "error": error,
     }
-    return render(request, "people/project.html", context)
+    for field in ("name", "description", "recall_mode"):
+        context[f"posted_{field}"] = (
+            request.POST[field] if error and field in request.POST else getattr(space_row, field)
+        )
+    return render(request, "people/project.html", context, status=422 if error else 200)
 
 
 def _usage(space_row: Space) -> dict[str, object]:
