@@ -292,6 +292,17 @@ def test_a_document_that_is_added_twice_has_one_chip(visit, alice, file):
         expect(page.locator("#chips > .chip[id]")).to_have_count(1)
 
 
+def test_without_scripts_the_chosen_file_is_named_until_it_is_sent(visit, alice, file):
+    page = visit(alice, "/documents", java_script_enabled=False)
+    page.set_input_files("#files", [file])
+    page.mouse.click(0, 0)
+    field = page.locator("#files")
+    expect(field).to_have_css("clip-path", "none")
+    assert field.bounding_box()["width"] > 150
+    page.get_by_role("button", name="Upload").click()
+    expect(page.locator(".document-row").filter(has_text=file.name)).to_be_visible()
+
+
 def test_a_refused_file_does_not_keep_the_others_from_being_added(visit, alice, tmp_path):
     names = [f"{name} {tmp_path.name}.txt" for name in ("ferry", "blank", "void", "oar")]
     for name, words in zip(names, ("About the ferry. ", "", "", "About the oar. "), strict=True):
