@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from cato_web import VERSION
 from cato_web.accounts.models import User
-from cato_web.accounts.roles import set_active
+from cato_web.accounts.roles import set_active, set_role
 from cato_web.accounts.tokens import create_token, revoke_token
 from cato_web.mcp import arguments, reading, resources, tools
 from cato_web.mcp import server as mcp_server
@@ -469,6 +469,52 @@ def test_a_call_that_waits_for_a_thread_needs_its_token_when_it_runs(caller, end
     assert [reason in result for result in results] == [True] * 3
     assert ["swordfish" in result for result in results] == [False, not reason, not reason]
     assert Exchange.objects.exists() is not bool(reason)
+
+
+@pytest.fixture
+def administrator_on_stdio(db) -> Caller:
+    AdministratorFactory()
+    return Caller(AdministratorFactory(name="Ada Admin").pk, True, ALL - {"ask"})
+
+
+def call_in_process(by: Caller, change: Callable[[], object], name: str, values: dict[str, Any]) -> list[Any]:
+    """Call this tool before and after a change, on one connection like the one on standard input and output."""
+
+    async def run() -> list[Any]:
+        mcp_server.caller.set(by)
+        async with Client(mcp_server.server()) as client:
+            before = await client.call_tool(name, values)
+            await run_in_db_thread(change)
+            return [before, await client.call_tool(name, values)]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_person_who_is_deactivated_loses_the_tools_on_stdio(administrator_on_stdio):
+    secret = thread(User.objects.get(pk=administrator_on_stdio.person_id), title="The code is swordfish")
+    before, after = call_in_process(
+        administrator_on_stdio, lambda: deactivate(administrator_on_stdio), "get_thread", {"thread_id": str(secret.id)}
+    )
+    assert "swordfish" in before.content[0].text
+    assert (after.is_error, after.content[0].text) == (True, "Your account was deactivated.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_person_who_loses_the_role_of_administrator_loses_its_rights_on_stdio(administrator_on_stdio, memory):
+    of_others = [
+        str(exchange(PersonFactory(), f"Stored by somebody else {n}", space=access.team_space()).pk) for n in range(2)
+    ]
+
+    def forget(id: str, change: Callable[[], object]) -> bool:
+        return not call_in_process(administrator_on_stdio, change, "forget_memory", {"exchange_id": id})[0].is_error
+
+    def lose_role() -> None:
+        person = User.objects.get(pk=administrator_on_stdio.person_id)
+        set_role(person, User.Role.MEMBER, by=person)
+
+    assert forget(of_others[0], lose_role)
+    assert not forget(of_others[1], lambda: None)
 
 
 @pytest.mark.usefixtures("memory")

@@ -7,6 +7,7 @@ import contextvars
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import mcp_types as types
@@ -20,12 +21,14 @@ from pydantic import BaseModel, ValidationError
 
 from cato_web import VERSION
 from cato_web.accounts.acting_token import separate_actor
+from cato_web.accounts.models import User
 from cato_web.api_auth import check_token, require_scope
 from cato_web.errors import INTERNAL_ERROR
 from cato_web.mcp import resources
 from cato_web.mcp.caller import UNTRUSTED_NOTE, Caller
 from cato_web.mcp.results import AnswerResult
 from cato_web.mcp.tools import TOOLS, Tool, wait_for_answer
+from chat.errors import PermissionDeniedError
 from chat.executors import run_in_recall_thread
 from chat.search.arguments import describe_error
 from memory.api import CatoError, NotFoundError
@@ -140,12 +143,16 @@ async def _call_tool(context: Any, params: types.CallToolRequestParams) -> types
 
 
 def _run_for(by: Caller, call: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call the function for this caller. Raises InvalidTokenError."""
+    """Call the function for this caller. Raises InvalidTokenError and PermissionDeniedError."""
     if by.token_id is not None:
         # It can have been revoked while the request waited for a thread.
         check_token(by.token_id)
+    # A server on standard input and output runs for days, during which the account can change.
+    person = User.objects.filter(pk=by.person_id, is_active=True).first()
+    if person is None:
+        raise PermissionDeniedError(_("Your account was deactivated."))
     with separate_actor(by.token_id):
-        return call(by, *args, **kwargs)
+        return call(replace(by, is_administrator=person.is_administrator), *args, **kwargs)
 
 
 def _failure(message: str) -> types.CallToolResult:
