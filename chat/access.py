@@ -164,6 +164,13 @@ def get_attachment(person_id: uuid.UUID, attachment_id: uuid.UUID) -> Attachment
     return _get(Attachment.objects.filter(readable, id=attachment_id))
 
 
+def own_attachments(person_id: uuid.UUID) -> QuerySet[Attachment]:
+    """Return those that this person uploaded, if they are not sent yet or are in a thread that this person may read."""
+    threads = Thread.objects.filter(deleted_at=None, space__in=memory.readable_spaces(person_id))
+    sent = Turn.attachments.through.objects.filter(attachment_id=OuterRef("pk"))
+    return Attachment.objects.filter(~Exists(sent) | Exists(sent.filter(turn__thread__in=threads)), owner_id=person_id)
+
+
 def get_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
     """Return the exchange, if this person may read it and it is not forgotten. Raises NotFoundError."""
     rows = memory.in_spaces(Exchange.objects.citable().filter(id=exchange_id), memory.readable_space_ids(person_id))

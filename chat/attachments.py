@@ -15,6 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat import access
 from chat.errors import InvalidMessageError
 from chat.models import ATTACHMENTS, Attachment, Thread, Turn
 from memory import api as memory
@@ -67,8 +68,8 @@ def store_text(file: File[bytes], *, text: str, attachment_id: uuid.UUID, owner_
 
 
 def own_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Attachment, ...]:
-    """Return those of the attachments with these ids that this person uploaded."""
-    return tuple(Attachment.objects.filter(id__in=ids, owner_id=owner_id)) if ids else ()
+    """Return those of the attachments with these ids that this person uploaded and may read."""
+    return tuple(access.own_attachments(owner_id).filter(id__in=ids)) if ids else ()
 
 
 def claim_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Attachment, ...]:

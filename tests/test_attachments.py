@@ -11,13 +11,14 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
 from chat import access, services
-from chat.attachments import store_image
+from chat.attachments import own_attachments, store_image
 from chat.errors import InvalidMessageError
 from chat.llm.prompts import build_prompt, fit_history
-from chat.models import Attachment, Turn
+from chat.models import Attachment, Thread, Turn
 from memory.errors import NotFoundError
+from memory.models import Membership
 from memory.spaces import access as spaces
-from tests.factories import PNG, PersonFactory, ago, image_of, thread, turn
+from tests.factories import PNG, PersonFactory, ago, group, image_of, thread, turn
 from tests.server import wait_for
 
 KEY = "cato"
@@ -85,6 +86,32 @@ def test_only_own_images_can_be_attached_up_to_the_limit(person, settings):
             services.post_message(
                 thread(person).id, author_id=person.id, message="Look", client_key=uuid.uuid4(), attachments=images
             )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("ends", ["", "left", "moved", "deleted"])
+def test_an_own_image_can_be_sent_again_while_its_thread_can_be_read(person, ends):
+    in_group = turn_with_image(person, thread(person, space=group("Pilots", person)))
+    image, talk = in_group.attachments.get(), in_group.thread
+    if ends == "left":
+        Membership.objects.all().delete()
+    elif ends == "moved":
+        Thread.objects.filter(id=talk.id).update(space=spaces.personal_space(PersonFactory().id))
+    elif ends == "deleted":
+        Thread.objects.filter(id=talk.id).update(deleted_at=ago())
+
+    def send() -> Turn:
+        posted = services.post_message(
+            thread(person).id, author_id=person.id, message="Look", client_key=uuid.uuid4(), attachments=[image.id]
+        )
+        return posted.turn
+
+    if ends:
+        with pytest.raises(InvalidMessageError, match="An attachment has expired"):
+            send()
+        assert not own_attachments([image.id], owner_id=person.id)
+    else:
+        assert list(send().attachments.all()) == [image]
 
 
 @pytest.mark.django_db
