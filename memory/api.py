@@ -263,7 +263,7 @@ from memory.text import (
     without_bidi_controls,
     without_citations,
 )
-from memory.utils.batching import batched, iterate_by_pk
+from memory.utils.batching import batched, iterate_by_pk, iterate_in_thread
 from memory.utils.formatting import (
     SOURCES,
     day_of_this_year,

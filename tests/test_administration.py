@@ -44,6 +44,7 @@ from memory.models import (
 )
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
+from memory.views.administration import exchanges as exchange_views
 from tests.factories import (
     AdministratorFactory,
     PersonFactory,
@@ -325,7 +326,7 @@ def deactivate(ada) -> None:
 
 async def read_with_a_change_after_the_beginning(response, change, *args) -> tuple[bytes, bool]:
     """Read a streamed response, of which a part is sent before `change`; return it, and whether it was complete."""
-    parts = aiter(response.streaming_content)
+    parts = aiter(response)
     content = await anext(parts)
     await sync_to_async(change)(*args)
     try:
@@ -568,6 +569,30 @@ def test_the_export_contains_only_readable_texts(memory, page, bob):
 
     assert {row["is_shown"]: row.get("user_message") for row in rows} == {False: None, True: "The kayak is red"}
     assert texts_of("exchanges.exported") == ["2"]
+
+
+@pytest.mark.parametrize("end_access", [None, end_button, expire, demote, deactivate])
+def test_the_export_is_read_while_it_is_sent_and_ends_with_the_access(memory, page, ada, bob, monkeypatch, end_access):
+    monkeypatch.setattr(exchange_views, "_EXPORT_BATCH_SIZE", 1)
+    for number in range(3):
+        exchange(bob, f"The kayak number {number}")
+    reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
+    response = page.post(reverse("admin_export"), {"all": "yes", "filters": ""})
+
+    change = end_access or (lambda ada: None)
+    content, is_complete = async_to_sync(read_with_a_change_after_the_beginning)(response, change, ada)
+    assert is_complete is (end_access is None)
+    assert content.count(b"The kayak number") == (3 if is_complete else 1)
+
+
+def test_the_export_needs_the_role_of_an_administrator_also_without_reveals(memory, page, ada, bob, monkeypatch):
+    monkeypatch.setattr(exchange_views, "_EXPORT_BATCH_SIZE", 1)
+    for number in range(3):
+        exchange(bob, f"The kayak number {number}", space=access.team_space())
+    response = page.post(reverse("admin_export"), {"all": "yes", "filters": ""})
+
+    content, is_complete = async_to_sync(read_with_a_change_after_the_beginning)(response, demote, ada)
+    assert (content.count(b"The kayak number"), is_complete) == (1, False)
 
 
 # Documents
