@@ -254,6 +254,65 @@ def test_a_forgotten_part_does_not_come_back(person):
     assert Exchange.objects.filter(forgotten_at=None).count() == 1
 
 
+CONVERSATION = [
+    said(MAY_3, "How thick is the line?"),
+    said(MAY_3 + 60, "It is 12 mm", "U2"),
+    said(MAY_3 + 120, "Thanks for measuring"),
+]
+OF_CONVERSATION = "Anna Sund: How thick is the line?\nBen Lie: It is 12 mm\nAnna Sund: Thanks for measuring"
+
+
+def import_day(person, *rows: dict):
+    return import_conversations(slack({"buoys/2024-05-03": list(rows)}), person_id=person.id)
+
+
+def test_a_part_whose_first_message_was_deleted_is_not_imported_again(person):
+    import_day(person, *CONVERSATION, said(MAY_3 + 9000, "Lunch?"))
+    report = import_day(person, *CONVERSATION[1:], said(MAY_3 + 180, "Welcome", "U2"), said(MAY_3 + 9000, "Lunch?"))
+
+    lines = "\n".join(sorted([*OF_CONVERSATION.split("\n"), "Ben Lie: Welcome"]))
+    part, other = messages()
+    assert ("\n".join(sorted(part.split("\n")[1:])), other) == (lines, "#buoys, 2024-05-03\nAnna Sund: Lunch?")
+    assert Exchange.objects.count() == 2
+    assert report.turns == 1
+    again = import_day(person, *CONVERSATION[1:], said(MAY_3 + 180, "Welcome", "U2"), said(MAY_3 + 9000, "Lunch?"))
+    assert (again.turns, messages()) == (0, [part, other])
+
+
+def test_a_part_whose_first_message_begins_a_thread_is_not_imported_again(person):
+    import_day(person, *CONVERSATION)
+    root = CONVERSATION[0]["ts"]
+    reply = said(MAY_3 + 600, "Or 14 mm", "U2", thread_ts=root)
+    import_day(person, CONVERSATION[0] | {"thread_ts": root}, *CONVERSATION[1:], reply)
+
+    (message,) = messages()
+    assert sorted(message.split("\n")[1:]) == sorted([*OF_CONVERSATION.split("\n"), "Ben Lie: Or 14 mm"])
+
+
+def test_another_part_with_the_same_words_is_new(person):
+    import_day(person, said(MAY_3, "Who has the key?"), said(MAY_3 + 60, "I have"))
+    import_day(person, said(MAY_3, "Who has the key?"), said(MAY_3 + 60, "I have"), said(MAY_3 + 9000, "I have", "U2"))
+    assert messages()[1:] == ["#buoys, 2024-05-03\nBen Lie: I have"]
+
+
+@pytest.mark.parametrize("is_everywhere", [False, True])
+def test_a_forgotten_part_does_not_come_back_when_its_first_message_was_deleted(person, is_everywhere):
+    import_day(person, *CONVERSATION, said(MAY_3 + 9000, "Lunch?"))
+    stored = Exchange.objects.order_by("timestamp").first()
+    if is_everywhere:
+        services.forget_everywhere(person.id, stored.pk, is_administrator=False, with_answers=False)
+    else:
+        api.forget([stored.pk], by=person.id)
+    before = messages()
+
+    report = import_day(person, *CONVERSATION[1:], said(MAY_3 + 9000, "Lunch?"), said(MAY_3 + 20_000, "Dinner?"))
+
+    assert messages() == [*before, "#buoys, 2024-05-03\nAnna Sund: Dinner?"]
+    assert report.skipped == [("#buoys", "Forgotten earlier and not imported again: 1 of 3 turns.")]
+    remembered = Exchange.objects.filter(forgotten_at=None).values_list("user_message", flat=True)
+    assert not any("12 mm" in text for text in remembered)
+
+
 def test_a_thread_in_another_space_does_not_grow(person):
     days = {"buoys/2024-05-03": [said(MAY_3, "The line is 12 mm")]}
     import_conversations(slack(days), person_id=person.id)

@@ -40,6 +40,7 @@ from chat.imports.formats.extras import Memories, Project
 from chat.imports.formats.pairs import Pair, pairs_of
 from chat.imports.formats.shared_channels import NameOfAccount
 from chat.imports.formats.sources import ExportFiles
+from chat.imports.known_parts import with_known_ids
 from chat.imports.pictures import PictureImport
 from chat.imports.turns import DatedPair, save_batch
 from chat.models import Thread, Turn
@@ -190,6 +191,8 @@ def _import_one(
         report.already_there += 1
         return
     dated = _date_pairs(conversation, thread_id, pairs)
+    if conversation.is_transcript:
+        dated = with_known_ids(thread_id, dated)
     if conversation.provider == cato.PROVIDER:
         archive.turn_ids |= {item.pair.id: item.id for item in dated}
     forgotten = _forgotten_ids(conversation, dated)

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from chat.imports.formats.conversation import MEDIA, Conversation, Said
 
-_MAX_PAUSE = timedelta(minutes=30)
+MAX_PAUSE = timedelta(minutes=30)
 _MAX_CHARACTERS = 1_200
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 # What is in a line beside its words: who wrote it, and all from the first person that it mentions on.
@@ -90,6 +90,11 @@ def merge_texts(known: str, new: str, *, is_edited: bool) -> str:
     return "\n".join(merged)
 
 
+def lines_of(text: str) -> set[tuple[str, str]]:
+    """Return the lines of a part, names aside, each with its day."""
+    return {(day, _NAMES.sub("", line)) for day, lines in _lines_by_day(text).items() for line in lines}
+
+
 def _merge_day(known: list[str], new: list[str], *, is_edited: bool) -> list[str]:
     changed = {place for place, lines in _missing_lines(new, known) if lines} if is_edited else set()
     return new + [line for place, lines in _missing_lines(known, new) if place not in changed for line in lines]
@@ -134,7 +139,7 @@ def _parts(posts: Iterable[Post]) -> Iterator[list[Post]]:
     part = others[:1]
     for before, post in pairwise(others):
         # A day begins a part, so that an export of other days has the same parts.
-        if post.at - before.at > _MAX_PAUSE or _day(post) != _day(before):
+        if post.at - before.at > MAX_PAUSE or _day(post) != _day(before):
             yield part
             part = []
         part.append(post)
