@@ -18,7 +18,7 @@ from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Thread, Turn
 from chat.realtime import frames, sync
 from chat.rows.personal_recall import personal_rows
-from memory.api import signals
+from memory.api import NotFoundError, signals
 from memory.knowledge.sources import lock_with_statements
 from memory.models import Exchange
 from memory.retrieval.recall_log import log_recall, recalled_for
@@ -361,3 +361,37 @@ def test_only_the_owner_switches_to_a_version_that_hides_messages_of_others(shar
         CHANGES["switch"](turns[1], bob)
     CHANGES["switch"](turns[1], alice)
     assert active_texts(turns[0]) == [t.message for t in turns]
+
+
+# A change that another request makes before the thread is locked
+
+
+@pytest.mark.parametrize("change", ["edit", "regenerate"])
+def test_a_message_that_was_forgotten_everywhere_meanwhile_does_not_come_back(turns, person, change):
+    read_before = Turn.objects.get(pk=turns[1].pk)
+    services.forget_everywhere(person.id, turns[1].exchange_id, is_administrator=False, with_answers=False)
+
+    with pytest.raises(ConflictError, match="forgotten everywhere"):
+        CHANGES[change](read_before, person)
+    assert not Turn.objects.filter(message="And the key to the boathouse?").exists()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_turn_that_was_deleted_meanwhile_does_not_come_back(turns, person, change):
+    read_before = Turn.objects.get(pk=turns[2].pk)
+    services.delete_last_turns(turns[2].thread, 1, by=person.id)
+
+    with pytest.raises(NotFoundError):
+        CHANGES[change](read_before, person)
+    assert active_texts(turns[0]) == [turns[0].message, turns[1].message]
+    assert Turn.objects.count() == 2
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nothing_changes_in_a_thread_that_was_moved_out_of_reach_meanwhile(shared_turns, change):
+    alice, bob, turns = shared_turns
+    Thread.objects.update(space=access.personal_space(alice.id))
+
+    with pytest.raises(NotFoundError):
+        CHANGES[change](turns[1], bob)
+    assert Turn.objects.count() == 3

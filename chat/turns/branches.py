@@ -15,12 +15,13 @@ from chat import access
 from chat.errors import ConflictError
 from chat.llm.choices import ensure_may_receive
 from chat.models import Thread, Turn
-from chat.threads.locks import ensure_idle, lock_person, lock_thread
+from chat.threads.locks import ensure_idle, lock_person
 from chat.turns.answer_limit import ensure_free_answer
 from chat.turns.placing import ApiOrigin, create_turn, find_place
 from chat.turns.posting import PostedTurn, validate_message
 from chat.usage.limits import ensure_within_limits
 from memory import api as memory
+from memory.api import NotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ def edit_message(
     """Create a sibling turn with another message and activate its branch.
 
     `person_id` is the editor: the author of the turn or the owner of the thread. `is_typed`: they typed the message on a
-    page. Raises InvalidMessageError, DataPolicyError, ConflictError, UsageLimitError.
+    page. Raises InvalidMessageError, DataPolicyError, ConflictError, UsageLimitError, and NotFoundError if the turn was deleted
+    or the thread moved meanwhile.
     """
     return _add_sibling(turn, person_id, person_id, validate_message(message), client_key, origin, is_typed=is_typed)
 
@@ -54,14 +56,14 @@ def regenerate(
 ) -> BranchSwitch:
     """Create a sibling turn with the same message, of the same date, and activate its branch.
 
-    `person_id` is the author of the turn or the owner of the thread. Raises ConflictError, DataPolicyError
-    and UsageLimitError.
+    `person_id` is the author of the turn or the owner of the thread. Raises ConflictError, DataPolicyError,
+    UsageLimitError, and NotFoundError as `edit_message` does.
     """
     return _add_sibling(
         turn,
         person_id,
         turn.author_id,
-        turn.message,
+        None,
         client_key,
         origin,
         written_at=turn.created_at,
@@ -73,12 +75,15 @@ def regenerate(
 def switch_branch(turn: Turn, *, person_id: uuid.UUID) -> BranchSwitch:
     """Activate the branch through this turn, continued by its latest descendants. Raises ConflictError.
 
-    `person_id` is the author of the turn or the owner of the thread.
+    `person_id` is the author of the turn or the owner of the thread. Raises NotFoundError as `edit_message` does.
     """
-    thread = lock_thread(turn.thread_id)
+    thread = access.get_locked_thread(person_id, turn.thread_id)
     ensure_idle(thread)
     children: dict[uuid.UUID | None, list[uuid.UUID]] = defaultdict(list)
-    for id, parent_id in thread.turns.order_by("position").values_list("id", "parent_id"):
+    parents = dict(thread.turns.order_by("position").values_list("id", "parent_id"))
+    if turn.id not in parents:
+        raise NotFoundError
+    for id, parent_id in parents.items():
         children[parent_id].append(id)
     leaf = turn.id
     while children[leaf]:
@@ -92,7 +97,7 @@ def _add_sibling(
     turn: Turn,
     person_id: uuid.UUID,
     author_id: uuid.UUID,
-    message: str,
+    message: str | None,
     client_key: uuid.UUID,
     origin: ApiOrigin | None,
     *,
@@ -100,13 +105,18 @@ def _add_sibling(
     written_at: datetime | None = None,
     digest_scope: dict[str, Any] | None = None,
 ) -> BranchSwitch:
-    if not turn.message:
-        raise ConflictError(_("This message was forgotten everywhere; its text is deleted."))
+    """Add a turn with this message; None: that of `turn`."""
     author = lock_person(author_id)
-    thread = lock_thread(turn.thread_id)
+    thread = access.get_locked_thread(person_id, turn.thread_id)
     place = find_place(thread, author_id=author_id, client_key=client_key)
     if place.existing_id is not None:
         return BranchSwitch(PostedTurn(thread.turns.get(id=place.existing_id), is_new=False))
+    # It can have been deleted, or forgotten everywhere, before its thread was locked.
+    original = thread.turns.filter(id=turn.id).first()
+    if original is None:
+        raise NotFoundError
+    if not original.message:
+        raise ConflictError(_("This message was forgotten everywhere; its text is deleted."))
     ensure_idle(thread)
     if author_id != person_id:
         access.ensure_can_receive(author_id, thread)
@@ -118,12 +128,12 @@ def _add_sibling(
     sibling = create_turn(
         thread,
         place,
-        parent_id=turn.parent_id,
+        parent_id=original.parent_id,
         author=author,
         client_key=client_key,
-        message=message,
+        message=original.message if message is None else message,
         state=Turn.State.RECALLING,
-        attachments=tuple(turn.attachments.all()),
+        attachments=tuple(original.attachments.all()),
         origin=origin,
         is_typed=is_typed,
         written_at=written_at,
