@@ -22,6 +22,7 @@ from chat.imports.importer import ImportReport, import_conversations
 from chat.models import Attachment, ReaderMarks, SavedPrompt, Thread, ThreadSession, Turn
 from chat.threads.lifecycle import delete_thread, move_thread, purge_deleted
 from chat.turns.branches import switch_branch
+from chat.turns.forgetting import forget_everywhere
 from memory.errors import ExtractionError, InvalidInputError
 from memory.models import Document, Exchange
 from memory.spaces import access
@@ -734,6 +735,24 @@ def test_a_forgotten_turn_stays_forgotten(memory, person):
     assert report.skipped == [("About simple", "Forgotten earlier and not imported again: 1 of 2 turns.")]
     assert not Turn.objects.filter(message__contains="8253").exists()
     assert not Exchange.objects.filter(user_message__contains="8253").exists()
+
+
+@pytest.mark.parametrize("is_everywhere", [False, True])
+def test_a_forgotten_message_does_not_come_back_with_another_version_of_its_answer(memory, person, is_everywhere):
+    nodes = [("q1", "", "The PIN is 8253"), ("a1", "q1", "Noted."), ("q2", "a1", "Two"), ("a2", "q2", "2")]
+    import_json(person, [chatgpt_conversation(*nodes)])
+    pin = Exchange.objects.get(user_message="The PIN is 8253")
+    if is_everywhere:
+        forget_everywhere(person.id, pin.id, is_administrator=False, with_answers=False)
+    else:
+        memory.forget([pin.id], by=person.id)
+
+    report = import_json(person, [chatgpt_conversation(*nodes, ("a1b", "q1", "I keep it."), ("q2b", "a1", "Three"))])
+
+    assert report.skipped == [("About gpt", "Forgotten earlier and not imported again: 2 of 4 turns.")]
+    assert not Turn.objects.filter(answer="I keep it.").exists()
+    assert list(Exchange.objects.filter(forgotten_at=None).values_list("user_message", flat=True)) == ["Two"]
+    assert Turn.objects.filter(message="Three").exists()
 
 
 def test_a_turn_whose_text_was_deleted_does_not_get_it_back(memory, person):

@@ -252,12 +252,17 @@ def _date_pairs(conversation: Conversation, thread_id: uuid.UUID, pairs: Sequenc
 
 
 def _forgotten_ids(conversation: Conversation, dated: Sequence[DatedPair]) -> set[uuid.UUID]:
-    """Return the ids of the pairs that were forgotten, as imported turns or as the turns that Cato exported."""
+    """Return the ids of the pairs that were forgotten, as imported turns or as the turns that Cato exported.
+
+    A message that was forgotten with one version of its answer is not imported with another one.
+    """
     names = {name: item.id for item in dated for name in (item.id, *_cato_ids(conversation, item.pair.id))}
     tombstones = Exchange.objects.exclude(forgotten_at=None).values_list("turn_id", flat=True)
-    return {
+    forgotten = {
         names[id] for batch in batched(names, _LOOKUP_BATCH_SIZE) for id in tombstones.filter(turn_id__in=batch) if id
     }
+    messages = {item.pair.version_of or item.pair.id for item in dated if item.id in forgotten}
+    return {item.id for item in dated if (item.pair.version_of or item.pair.id) in messages}
 
 
 def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:

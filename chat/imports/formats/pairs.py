@@ -11,7 +11,10 @@ from chat.imports.formats.conversation import Conversation, Picture, Said, TextF
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A message and its answer, which can be ""; `id` is unique in the conversation, `parent_id` is "" of a first one."""
+    """A message and its answer, which can be ""; `id` is unique in the conversation, `parent_id` is "" of a first one.
+
+    `version_of` is the id of the first pair of the message, which other versions of its answer have as well.
+    """
 
     id: str
     message: str
@@ -25,17 +28,19 @@ class Pair:
     is_active: bool = True
     pictures: tuple[Picture, ...] = ()
     is_edited: bool = False
+    version_of: str = ""
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A pair to which answers are added; `last` is the index of the last one."""
+    """A pair to which answers are added; `last` is the index of the last one, `first` the first pair of the message."""
 
     id: str
     said: Said
     parent: _Draft | None
     last: int
     answers: list[Said] = field(default_factory=list)
+    first: _Draft | None = None
 
 
 def pairs_of(conversation: Conversation) -> tuple[list[Pair], int]:
@@ -64,7 +69,8 @@ def pairs_of(conversation: Conversation) -> tuple[list[Pair], int]:
             above = _answers_above(conversation.messages, said)
             known = [answer for answer in before.answers if id(answer) in above]
             own = f"{before.id}/{said.id}"
-            draft = _Draft(own if own not in seen else f"{own}#{index}", before.said, before.parent, index, known)
+            own = own if own not in seen else f"{own}#{index}"
+            draft = _Draft(own, before.said, before.parent, index, known, before.first or before)
             drafts.append(draft)
         seen.add(draft.id)
         by_index[index] = draft
@@ -109,4 +115,5 @@ def _pair(draft: _Draft, *, is_active: bool) -> Pair:
         is_active=is_active,
         pictures=said.pictures,
         is_edited=said.is_edited,
+        version_of=draft.first.id if draft.first else "",
     )
