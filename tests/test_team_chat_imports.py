@@ -57,6 +57,10 @@ def mattermost(*lines: dict) -> io.BytesIO:
     return zipped({"import.jsonl": "\n".join(json.dumps(row) for row in rows), "data/plan.pdf": "no text"})
 
 
+def import_day(person, *rows: dict):
+    return import_conversations(slack({"buoys/2024-05-03": list(rows)}), person_id=person.id)
+
+
 def messages() -> list[str]:
     return list(Turn.objects.order_by("position").values_list("message", flat=True))
 
@@ -223,6 +227,30 @@ def test_an_edited_message_takes_the_place_of_its_former_text(person):
     assert Exchange.objects.get().user_message == message
 
 
+@pytest.mark.parametrize("is_older_edited", [False, True])
+def test_an_older_export_does_not_replace_what_was_edited_later(person, is_older_edited):
+    line, shackle = said(MAY_3, "The line is 12 mm"), said(MAY_3 + 60, "The shackle has 16 mm")
+    if is_older_edited:
+        line |= {"edited": {"user": "U1", "ts": f"{MAY_3 + 300}.000100"}}
+    import_day(person, line, shackle | EDITED | {"text": "The shackle has 18 mm"})
+    import_day(person, line, shackle, said(MAY_3 + 120, "Thanks", "U2"))
+
+    lines = ["Anna Sund: The line is 12 mm", "Anna Sund: The shackle has 18 mm"]
+    (message,) = messages()
+    assert message.split("\n")[1:3] == lines
+    assert "Ben Lie: Thanks" in message
+
+
+def test_a_later_edit_replaces_the_text_of_an_earlier_one(person):
+    line, day = said(MAY_3, "The line is 12 mm"), 86_400
+    for number, text in enumerate(("The line is 14 mm", "The line is 16 mm")):
+        edited = {"edited": {"user": "U1", "ts": f"{MAY_4 + number * day}.000100"}, "text": text}
+        import_day(person, line | edited)
+        assert messages() == [f"#buoys, 2024-05-03\nAnna Sund: {text}"]
+    import_day(person, line)
+    assert messages()[0].startswith("#buoys, 2024-05-03\nAnna Sund: The line is 16 mm")
+
+
 def test_what_was_deleted_at_another_place_than_an_edited_message_stays(person):
     first, second, third, last = (said(MAY_3 + 60 * number, f"Buoy {number} is out") for number in range(4))
     import_conversations(slack({"buoys/2024-05-03": [first, second, third, last]}), person_id=person.id)
@@ -260,10 +288,6 @@ CONVERSATION = [
     said(MAY_3 + 120, "Thanks for measuring"),
 ]
 OF_CONVERSATION = "Anna Sund: How thick is the line?\nBen Lie: It is 12 mm\nAnna Sund: Thanks for measuring"
-
-
-def import_day(person, *rows: dict):
-    return import_conversations(slack({"buoys/2024-05-03": list(rows)}), person_id=person.id)
 
 
 def test_a_part_whose_first_message_was_deleted_is_not_imported_again(person):

@@ -73,6 +73,7 @@ def _join(dated: Collection[DatedPair], former_ids: Mapping[uuid.UUID, uuid.UUID
             joined[id] = replace(item, id=id, parent_id=parent_id)
             continue
         message = merge_texts(item.pair.message, first.pair.message, is_edited=False)
-        is_edited = first.pair.is_edited or item.pair.is_edited
-        joined[id] = replace(first, pair=replace(first.pair, message=message, is_edited=is_edited))
+        edited_at = max(filter(None, (first.pair.edited_at, item.pair.edited_at)), default=None)
+        pair = replace(first.pair, message=message, edited_at=edited_at)
+        joined[id] = replace(first, pair=pair, answered_at=max(first.answered_at, item.answered_at))
     return list(joined.values())

@@ -103,18 +103,29 @@ def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequen
 
 
 def _extend_known(known: Mapping[uuid.UUID, Turn], dated: Sequence[DatedPair]) -> list[Turn]:
-    """Add new and edited lines to the messages of known turns of a transcript; return the turns that changed."""
-    changed = []
+    """Add new and edited lines to the messages of known turns of a transcript; return the turns that changed.
+
+    What was edited later than in this export, in an export that was imported before, is not replaced by its former text.
+    """
+    changed, completed = [], []
     for item in dated:
         turn = known.get(item.id)
         if turn is None or turn.exchange_id is None:
             continue
-        message = merge_texts(turn.message, item.pair.message, is_edited=item.pair.is_edited)
+        known_at = turn.completed_at or turn.created_at
+        if turn.created_at < known_at and item.answered_at < known_at:
+            message = merge_texts(item.pair.message, turn.message, is_edited=False)
+        else:
+            message = merge_texts(turn.message, item.pair.message, is_edited=item.pair.edited_at is not None)
+        if item.pair.edited_at is not None and known_at < item.pair.edited_at:
+            turn.completed_at = item.pair.edited_at
+            completed.append(turn)
         if message != turn.message:
             turn.message = message
             turn.revision += 1
             changed.append(turn)
     Turn.objects.bulk_update(changed, ["message", "revision"])
+    Turn.objects.bulk_update(completed, ["completed_at"])
     return changed
 
 

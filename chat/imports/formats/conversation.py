@@ -48,7 +48,7 @@ class Picture:
 class Said:
     """A message; `at` is in UTC, None if unknown. `parent` is the index of the one before it, -1 of a first one.
 
-    `is_edited`: a part of a transcript with messages that had another text before.
+    `edited_at`: when a message of this part of a transcript was edited last.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Said:
     files: tuple[TextFile, ...] = ()
     parent: int = -1
     pictures: tuple[Picture, ...] = ()
-    is_edited: bool = False
+    edited_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

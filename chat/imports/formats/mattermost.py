@@ -138,7 +138,8 @@ def _post(row: Fields, id: str, thread_id: str, export: _Export) -> Post | None:
     username = text_in(row.get("user"))
     who = export.names.get(username) or username or PROVIDER
     # The time of the last edit, or 0.
-    return Post(id, who, at, text, thread_id, names, is_edited=bool(row.get("edit_at")))
+    edited_at = (moment_in(row["edit_at"]) or at) if row.get("edit_at") else None
+    return Post(id, who, at, text, thread_id, names, edited_at)
 
 
 def _id(row: Fields, seen: Counter[str]) -> str:

@@ -27,7 +27,7 @@ class Pair:
     parent_id: str = ""
     is_active: bool = True
     pictures: tuple[Picture, ...] = ()
-    is_edited: bool = False
+    edited_at: datetime | None = None
     version_of: str = ""
 
 
@@ -114,6 +114,6 @@ def _pair(draft: _Draft, *, is_active: bool) -> Pair:
         parent_id=draft.parent.id if draft.parent else "",
         is_active=is_active,
         pictures=said.pictures,
-        is_edited=said.is_edited,
+        edited_at=said.edited_at,
         version_of=draft.first.id if draft.first else "",
     )

@@ -87,7 +87,8 @@ def _post(row: Fields, people: Mapping[str, str]) -> Post | None:
     user = text_in(row.get("user"))
     who = people.get(user) or _profile_name(fields_in(row.get("user_profile"))) or text_in(row.get("username")) or user
     id, thread_id = text_in(row.get("ts")), text_in(row.get("thread_ts"))
-    return Post(id, who or PROVIDER, at, text, thread_id, names, is_edited=bool(row.get("edited")))
+    edited_at = (_time_in(fields_in(row["edited"]).get("ts")) or at) if row.get("edited") else None
+    return Post(id, who or PROVIDER, at, text, thread_id, names, edited_at)
 
 
 def _time_in(ts: object) -> datetime | None:

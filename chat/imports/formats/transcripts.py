@@ -26,7 +26,7 @@ _NAMES = re.compile(r"^[^:]*: |@.*")
 class Post:
     """A message in a channel; `thread_id` is the id of the message that it replies to, or its own if it has replies.
 
-    `files` are the names of its files. `is_edited`: it had another text before, as its product says.
+    `files` are the names of its files. `edited_at`: when its text was changed last, if it had another one before.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Post:
     text: str
     thread_id: str = ""
     files: tuple[str, ...] = ()
-    is_edited: bool = False
+    edited_at: datetime | None = None
 
     def lines(self) -> str:
         """Return the message as a line of a transcript, or as several."""
@@ -58,7 +58,7 @@ def transcript(
                     _text(f"#{name}", piece),
                     piece[0].at,
                     parent=len(messages) - 1,
-                    is_edited=any(post.is_edited for post in piece),
+                    edited_at=max((post.edited_at for post in piece if post.edited_at), default=None),
                 )
             )
             left_out[MEDIA] += sum(len(post.files) for post in piece)
