@@ -755,6 +755,22 @@ def test_a_forgotten_message_does_not_come_back_with_another_version_of_its_answ
     assert Turn.objects.filter(message="Three").exists()
 
 
+def test_a_turn_that_is_forgotten_everywhere_during_the_import_does_not_get_its_text_back(memory, person, monkeypatch):
+    export = [claude_conversation("One", "1", "The PIN is 8253", "Noted: 8253")]
+    import_json(person, export)
+    pin = Exchange.objects.get(user_message="The PIN is 8253")
+    monkeypatch.setattr(importer, "_BATCH_SIZE", 1)
+
+    def forget_after_first_batch(what: str, count: int) -> None:
+        if what == "turns" and not Exchange.objects.get(pk=pin.pk).forgotten_at:
+            forget_everywhere(person.id, pin.pk, is_administrator=False, with_answers=False)
+
+    import_conversations(
+        io.BytesIO(json.dumps(export).encode()), person_id=person.id, progress=forget_after_first_batch
+    )
+    assert list(Turn.objects.order_by("position").values_list("message", "answer")) == [("One", "1"), ("", "")]
+
+
 def test_a_turn_whose_text_was_deleted_does_not_get_it_back(memory, person):
     import_json(person, [claude_conversation("The PIN is 8253", "Noted: 8253")])
     memory.forget([Exchange.objects.get().id], by=person.id)

@@ -220,10 +220,13 @@ def _import_one(
             is_new = not saved and thread_id not in existing
             if refusal := _refusal(conversation, thread_id, batch, space, person_id, is_new=is_new):
                 break
-            count = save_batch(conversation, title, thread_id, dated, batch, space, person_id)
+            # What is forgotten everywhere during the import waits for the lock of the thread, or is found here.
+            forgotten = _forgotten_ids(conversation, batch)
+            left = [item for item in batch if item.id not in forgotten]
+            count = save_batch(conversation, title, thread_id, dated, left, space, person_id) if left else 0
         saved += count
         report.turns += count
-        report.find_media(pictures.add(batch))
+        report.find_media(pictures.add(left))
         progress("turns", count)
     report.imported += saved > 0
     report.already_there += not saved
