@@ -7,6 +7,11 @@
   // The textarea has the focus at once, except where that opens a keyboard on the screen.
   if (matchMedia("(hover: hover)").matches && !location.hash) textarea().focus({ preventScroll: true });
 
+  // The button that removed the limit of recall is gone.
+  form.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.id === "recall-filter") textarea().focus();
+  });
+
   form.addEventListener("keydown", (event) => {
     // Some browsers end a composition too early; its last key has the code 229.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;

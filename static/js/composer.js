@@ -47,11 +47,6 @@
     setDraft("");
   });
 
-  // The button that removed the limit of recall is gone.
-  form.addEventListener("htmx:afterSwap", (event) => {
-    if (event.target.id === "recall-filter") textarea().focus();
-  });
-
   // The turn can arrive over the socket before the response to its own request.
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { target, fragment } = event.detail;
