@@ -78,6 +78,8 @@ def test_by_keyboard_the_focus_stays_at_the_turn_that_is_regenerated_retried_or_
     expect(turn(page, 1).locator(".answer")).to_contain_text("Four.")
     expect(turn(page, 1).locator(".turn__author")).to_be_focused()
 
+    # The turn is replaced once more when it is remembered.
+    expect(turn(page, 1).get_by_text("Remembered", exact=True)).to_be_visible()
     turn(page, 1).locator(".menu summary").press("Enter")
     turn(page, 1).get_by_role("link", name="Edit message…").press("Enter")
     expect(page.locator("#edited")).to_be_focused()
