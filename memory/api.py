@@ -263,7 +263,7 @@ from memory.text import (
     without_bidi_controls,
     without_citations,
 )
-from memory.utils.batching import batched, iterate_by_pk, iterate_in_thread
+from memory.utils.batching import batched, iterate_by_pk
 from memory.utils.formatting import (
     SOURCES,
     day_of_this_year,
@@ -287,6 +287,7 @@ from memory.utils.rate_limits import (
 )
 from memory.utils.remaining_time import estimate_remaining
 from memory.utils.stored_files import delete_after_commit, delete_file_on_rollback, delete_orphaned_files
+from memory.utils.streaming import iterate_in_thread
 from memory.utils.widgets import DATE_INPUT, LongSelect
 from memory.utils.write_pauses import pause_after_writing
 from memory.views.administration.shared import space_label

@@ -250,7 +250,7 @@ def _date_pairs(conversation: Conversation, thread_id: uuid.UUID, pairs: Sequenc
         parent = dated.get(pair.parent_id)
         sent_at = pair.said_at or (parent.answered_at if parent else begin)
         id = uuid.uuid5(thread_id, pair.id)
-        # A part of a transcript has no answer; it was completed with the last edit of its messages.
+        # A part of a transcript has no answer; instead, the time of its last edit is stored.
         completed_at = pair.answered_at or pair.edited_at or sent_at
         dated[pair.id] = DatedPair(id, parent.id if parent else None, pair, sent_at, completed_at)
     return list(dated.values())

@@ -40,7 +40,7 @@ def with_known_ids(thread_id: uuid.UUID, dated: Sequence[DatedPair]) -> list[Dat
 def _ids_by_text(
     new: Sequence[DatedPair], known: Mapping[uuid.UUID, str], dated: Sequence[DatedPair]
 ) -> dict[uuid.UUID, uuid.UUID]:
-    """Return for each new part the known one that had most of its lines and has them no more in this export."""
+    """Return for each new part the known one that it shares most lines with, of those that this export no longer has there."""
     exported = {item.id: item.pair.message for item in dated}
     moved: dict[tuple[str, str], list[uuid.UUID]] = defaultdict(list)
     for id, message in known.items():

@@ -112,6 +112,7 @@ def _extend_known(known: Mapping[uuid.UUID, Turn], dated: Sequence[DatedPair]) -
         turn = known.get(item.id)
         if turn is None or turn.exchange_id is None:
             continue
+        # The last edit that was imported; that of the first message if there was none.
         known_at = turn.completed_at or turn.created_at
         if turn.created_at < known_at and item.answered_at < known_at:
             message = merge_texts(item.pair.message, turn.message, is_edited=False)

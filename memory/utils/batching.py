@@ -1,12 +1,11 @@
-"""Process many rows or ids in batches, and produce what is streamed."""
+"""Process many rows or ids in batches."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from asgiref.sync import sync_to_async
 from django.db.models import QuerySet
 
 T = TypeVar("T")
@@ -31,10 +30,3 @@ def iterate_by_pk(rows: QuerySet[Any, T], size: int) -> Iterator[list[T]]:
         yield page
         last: Any = page[-1]
         page = list(ordered.filter(pk__gt=last[0] if isinstance(last, tuple) else last.pk)[:size])
-
-
-async def iterate_in_thread(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks of a response, each produced in a thread after the previous one was sent."""
-    next_chunk = sync_to_async(lambda: next(chunks, None))
-    while (chunk := await next_chunk()) is not None:
-        yield chunk

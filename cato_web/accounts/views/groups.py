@@ -21,7 +21,7 @@ from memory import api as memory
 from memory.api import InvalidInputError, ListFilterSet, LongPaginator, Space, admin_required
 
 _PAGE_SIZE = 20
-_CONTEXT: dict[str, object] = {"section": "admin", "tab": "groups"}
+_TAB: dict[str, object] = {"section": "admin", "tab": "groups"}
 
 
 class GroupSelection(ListFilterSet):
@@ -67,7 +67,7 @@ def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
         "name": request.POST.get("name", ""),
         "error": error,
     }
-    return render(request, "people/admin_groups.html", _CONTEXT | context, status=422 if error else 200)
+    return render(request, "people/admin_groups.html", _TAB | context, status=422 if error else 200)
 
 
 @admin_required
@@ -94,7 +94,7 @@ def change_group(request: AuthenticatedRequest, group_id: uuid.UUID) -> HttpResp
             messages.success(request, done)
             return redirect("admin_groups")
     form = {"group": group.name, "name": request.POST.get("name", group.name), "error": error}
-    return render(request, "people/change_group.html", _CONTEXT | form, status=422 if error else 200)
+    return render(request, "people/change_group.html", _TAB | form, status=422 if error else 200)
 
 
 def _rows(spaces: QuerySet[Space]) -> list[GroupRow]:

@@ -71,7 +71,7 @@ def change_project(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRe
             )
             done = _("Saved.")
     except InvalidInputError as error:
-        if change != "delete":
+        if change not in ("archive", "reopen", "delete"):
             return render_space(request, project, error=str(error))
         messages.error(request, str(error))
     else:

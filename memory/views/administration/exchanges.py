@@ -27,8 +27,9 @@ from memory.index import generations
 from memory.models import Chunk, Document, EmbeddingJob, Exchange, Job, Operation
 from memory.spaces import access
 from memory.text import excerpt
-from memory.utils.batching import iterate_by_pk, iterate_in_thread
+from memory.utils.batching import iterate_by_pk
 from memory.utils.formatting import SOURCES, format_number
+from memory.utils.streaming import iterate_in_thread
 from memory.views.administration.shared import (
     BulkSelection,
     active_reveal_rows,
