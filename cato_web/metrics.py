@@ -1,19 +1,24 @@
-"""Prometheus metrics: counters of this process, and gauges from the database."""
+"""Prometheus metrics: of the web processes of this machine, and gauges from the database.
+
+The web processes that one `serve` starts share an address, so whichever is asked returns the sums of all: the library
+writes the values of each into the folder that the environment names.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from django.core.cache import cache
 from django.utils import timezone
 from prometheus_client import CONTENT_TYPE_LATEST as CONTENT_TYPE
 from prometheus_client import CollectorRegistry, GCCollector, Metric, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from chat import metrics
-from chat.answers import runner
-from chat.realtime.hub import hub
 from chat.usage.counting import month_start
 from chat.usage.reports import usage_by
 from memory.api import Exchange, VectorStoreDisabledError, VectorStoreUnavailableError, jobs, measure_drift
@@ -46,18 +51,23 @@ class DatabaseCollector:
         yield from _drift()
 
 
-class WebProcessCollector:
-    """Gauges of this process."""
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the gauges."""
-        yield GaugeMetricFamily("cato_streams", "Answers that this process is generating.", runner.running_count())
-        yield GaugeMetricFamily("cato_pages", "Open pages connected to this process.", hub.count_subscribers())
-
-
 def exposition() -> bytes:
     """Return all metrics in the text format of Prometheus."""
-    return generate_latest(_registry) + generate_latest(metrics.REGISTRY)
+    folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    return generate_latest(_registry) + generate_latest(_sums(folder) if folder else metrics.REGISTRY)
+
+
+def _sums(folder: str) -> CollectorRegistry:
+    """Return the sums of the processes with values in the folder; streams and pages of ended processes are gone."""
+    for file in Path(folder).glob("gauge_live*.db"):
+        process_id = int(file.stem.rpartition("_")[2])
+        try:
+            os.kill(process_id, 0)
+        except ProcessLookupError:
+            mark_process_dead(process_id, folder)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, folder)
+    return registry
 
 
 def _count_exchanges() -> int:
@@ -102,6 +112,5 @@ def _drift_counts() -> dict[str, int]:
 
 _registry = CollectorRegistry()
 _registry.register(DatabaseCollector())
-_registry.register(WebProcessCollector())
 ProcessCollector(registry=_registry)
 GCCollector(registry=_registry)

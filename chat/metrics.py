@@ -1,8 +1,8 @@
-"""Prometheus metrics of the answers of a web process."""
+"""Prometheus metrics of the answers and pages of a web process."""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 REGISTRY = CollectorRegistry()
 
@@ -31,6 +31,8 @@ USAGE_LIMITS = Counter(
     registry=REGISTRY,
 )
 ANSWERS = Counter("cato_answers", "Answers that ended, by how they did.", ["state"], registry=REGISTRY)
+STREAMS = Gauge("cato_streams", "Answers that are being generated.", multiprocess_mode="livesum", registry=REGISTRY)
+PAGES = Gauge("cato_pages", "Open pages.", multiprocess_mode="livesum", registry=REGISTRY)
 
 
 def observe_recall(seconds: float, *, found: bool, note: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import httpx
@@ -11,8 +12,8 @@ import psutil
 import pytest
 
 from tests.fake_endpoint import FakeEndpoint
-from tests.server import Cato, running, wait_for
-from tests.socket import open_socket
+from tests.server import Cato, Client, running, wait_for
+from tests.socket import PageSocket, open_socket
 
 _MAX_SOCKETS = 16  # all in one of two processes: 1 in 30,000
 
@@ -26,22 +27,46 @@ def cato(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> It
         yield cato
 
 
-def test_a_page_receives_answers_of_each_web_process(cato):
-    ada = cato.set_up()
+@pytest.fixture(scope="module")
+def ada(cato: Cato) -> Client:
+    return cato.set_up()
+
+
+def test_a_page_receives_answers_of_each_web_process(cato, ada):
     thread = ada.send_message("The gasket is number 5.")
     with ExitStack() as stack:
-        sockets = []
-        while len(_connected(cato)) < 2 and len(sockets) < _MAX_SOCKETS:
-            sockets.append(stack.enter_context(open_socket(ada, thread)))
-            sockets[-1].hello()
-            sockets[-1].until("All right, noted.")
-        assert len(_connected(cato)) == 2
+        sockets = _sockets_of_both(cato, ada, thread, stack)
+        for page in sockets:
+            page.until("All right, noted.")
 
         ada.send_message("The pump is number 7.", thread)
 
         for page in sockets:
             page.until("The pump is number 7.")
             page.until("All right, noted.")
+
+
+def test_each_web_process_returns_the_sums_of_all(cato, ada):
+    with ExitStack() as stack:
+        thread = ada.send_message("The valve is number 9.")
+        sockets = _sockets_of_both(cato, ada, thread, stack)
+        sockets[0].until("All right, noted.")
+
+        metrics = f"{cato.url}/metrics"
+        wait_for(lambda: _figure(httpx.get(metrics).text, "cato_pages") == len(sockets), "earlier pages to be closed")
+        # New connections, which reach both processes.
+        pages = [httpx.get(metrics).text for _ in range(_MAX_SOCKETS)]
+
+        assert {_figure(page, "cato_pages") for page in pages} == {len(sockets)}
+        assert len({_figure(page, 'cato_answers_total{state="complete"}') for page in pages}) == 1
+
+        ended = _listening(cato)[0]
+        lost = _connected(cato)[ended.pid]
+        ended.kill()
+        ended.wait(10)
+
+        assert _figure(httpx.get(metrics).text, "cato_pages") == len(sockets) - lost
+    wait_for(lambda: len(_listening(cato)) == 2, "it to listen again")
 
 
 def test_while_one_web_process_is_down_the_other_serves_and_it_comes_back(cato):
@@ -53,6 +78,22 @@ def test_while_one_web_process_is_down_the_other_serves_and_it_comes_back(cato):
     wait_for(lambda: len(_listening(cato)) == 2, "it to listen again")
     assert first in _listening(cato)
     assert "web 2 ended (signal 9)" in cato.logs() or "web ended (signal 9)" in cato.logs()
+
+
+def _sockets_of_both(cato: Cato, person: Client, thread: str, stack: ExitStack) -> Sequence[PageSocket]:
+    """Open pages of a thread until both web processes have one."""
+    sockets: list[PageSocket] = []
+    while len(_connected(cato)) < 2 and len(sockets) < _MAX_SOCKETS:
+        sockets.append(stack.enter_context(open_socket(person, thread)))
+        sockets[-1].hello()
+    assert len(_connected(cato)) == 2
+    return sockets
+
+
+def _figure(page: str, name: str) -> float:
+    found = re.search(rf"^{re.escape(name)} (\S+)$", page, re.MULTILINE)
+    assert found is not None, f"no {name}"
+    return float(found[1])
 
 
 def _listening(cato: Cato) -> list[psutil.Process]:

@@ -76,7 +76,9 @@ def build_plan(config: Config, runtime: Path) -> ServerPlan:
         # Embedding in the worker can wait; the other cores serve pages.
         worker_env["CATO_VECTOR_STORE_EMBEDDING_THREADS"] = "1"
     worker = ChildProcess("worker", _WORKER, worker_env, grace=10.0, niceness=10)
-    web = [_web_process(number, env) for number in range(1, config.server.web_processes + 1)]
+    # Several web processes add up their metrics in this folder.
+    web_env = env if config.server.web_processes == 1 else {"PROMETHEUS_MULTIPROC_DIR": str(runtime), **env}
+    web = [_web_process(number, web_env) for number in range(1, config.server.web_processes + 1)]
     return ServerPlan(web, worker, chroma, valkey, redis_url, chroma_url)
 
 

@@ -101,11 +101,6 @@ def stop(turn: Turn, *, by: uuid.UUID) -> bool:
     return True
 
 
-def running_count() -> int:
-    """Return how many answers this process is generating."""
-    return len(_streams)
-
-
 def get_running(turn_id: uuid.UUID) -> AnswerStream | None:
     """Return the answer stream of this turn, if this process generates it."""
     return _streams.get(turn_id)
@@ -144,6 +139,7 @@ async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None, *, as
     if job is None or turn_id in _streams:
         return
     stream = _streams[turn_id] = AnswerStream(job)
+    metrics.STREAMS.inc()
     ensure_flushing(_streams)
     _watch_access()
     try:
@@ -159,6 +155,7 @@ async def run_answer(turn_id: uuid.UUID, posted: PostedTurn | None = None, *, as
         log.exception("an answer could not be completed")
     finally:
         _streams.pop(turn_id, None)
+        metrics.STREAMS.dec()
     await _start_queued(job.turn, stream.successors)
 
 

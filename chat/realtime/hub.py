@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
+from chat import metrics
 from chat.realtime.messages import (
     Frame,
     ListChange,
@@ -103,16 +104,14 @@ class Hub:
         subscriber = Subscriber(person_id, thread_id)
         self._by_thread[thread_id].add(subscriber)
         self._by_person[person_id].add(subscriber)
+        metrics.PAGES.inc()
         return subscriber
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Remove a page."""
         _discard(self._by_thread, subscriber.thread_id, subscriber)
         _discard(self._by_person, subscriber.person_id, subscriber)
-
-    def count_subscribers(self) -> int:
-        """Return the number of open pages of this process."""
-        return sum(len(subscribers) for subscribers in list(self._by_thread.values()))
+        metrics.PAGES.dec()
 
     def count_subscribers_of(self, person_id: uuid.UUID) -> int:
         """Return the number of this person's open pages of this process."""
