@@ -35,22 +35,20 @@ class QuickSearchResults:
 def quick_search(text: str, *, person_id: uuid.UUID, roles: Set[str] = frozenset()) -> QuickSearchResults:
     """Search everything that this person may read, and the commands for these roles outside of threads."""
     words = text.split()
-    threads = access.readable_threads(person_id)
     if not words:
-        return QuickSearchResults(
-            threads=list(
-                with_marks(threads, person_id).filter(archived_at=None).order_by("-last_message_at")[:_GROUP_SIZE]
-            )
-        )
-    readable = memory.readable_space_ids(person_id)
+        threads = with_marks(access.readable_threads(person_id), person_id).filter(archived_at=None)
+        return QuickSearchResults(threads=list(threads.order_by("-last_message_at")[:_GROUP_SIZE]))
     note, memories = "", list[Hit]()
     try:
         count_search(person_id)
-        results = memory.search(text, spaces=readable, count=_GROUP_SIZE)
+        readable = memory.readable_space_ids(person_id)
+        results = memory.search(text, spaces=readable, count=_GROUP_SIZE, reader_id=person_id)
         note = results.note_text
         memories = [hit for hit in results.results if not hit.is_below_gate or "words" in hit.ranks]
     except CatoError as error:
         note = str(error)
+    # Read after the search, which can have taken seconds.
+    readable, threads = memory.readable_space_ids(person_id), access.readable_threads(person_id)
     command_prefix = text.lstrip("/").lower()
     return QuickSearchResults(
         threads=list(contains_all_words(threads, words, "title").order_by("-last_message_at")[:_GROUP_SIZE]),

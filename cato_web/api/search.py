@@ -50,6 +50,7 @@ def search(
         count=k,
         min_similarity=min_similarity,
         filters=_parse_conditions([conditions | ({"said": times} if times else {}), filters]),
+        reader_id=current_user(request).pk,
     )
     return schemas.SearchResponse(hits=serializers.serialize_hits(results.results), note=results.note)
 
@@ -62,8 +63,13 @@ def recall(request: ApiRequest, query: schemas.RecallRequest) -> schemas.Recalle
         [readable_spaces(request, name) for name in query.spaces] if query.spaces else [readable_spaces(request)]
     )
     budget = query.max_tokens or settings.CATO.vector_store.context_max_tokens
+    person_id = current_user(request).pk
     recalled = memory.recall(
-        query.messages, spaces=frozenset().union(*space_sets), person_id=current_user(request).pk, max_tokens=budget
+        query.messages,
+        spaces=frozenset().union(*space_sets),
+        person_id=person_id,
+        max_tokens=budget,
+        reader_id=person_id,
     )
     return schemas.Recalled(
         results=serializers.serialize_hits(recalled.results),
@@ -82,9 +88,10 @@ def get_context(
 ) -> schemas.Context:
     """Return prompt context for one text: relevant passages from all readable spaces, quoted and numbered."""
     memory.ensure_enabled()
-    return schemas.Context(
-        context=memory.get_relevant_context(text, spaces=readable_spaces(request), max_tokens=max_tokens)
+    context = memory.get_relevant_context(
+        text, spaces=readable_spaces(request), max_tokens=max_tokens, reader_id=current_user(request).pk
     )
+    return schemas.Context(context=context)
 
 
 @router.get("/threads/{uuid:thread_id}/search", auth=READ, response=responses(schemas.SearchResponse, *STORE))
@@ -96,9 +103,10 @@ def search_thread(
     k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 20,
 ) -> schemas.SearchResponse:
     """Search one thread or session by topic, best first."""
-    thread = access.get_thread(current_user(request).pk, thread_id)
+    person_id = current_user(request).pk
+    thread = access.get_thread(person_id, thread_id)
     results = memory.search_by_topic(
-        q, spaces=readable_spaces(request), thread_id=thread.id, session_id=session, count=k
+        q, spaces=readable_spaces(request), thread_id=thread.id, session_id=session, count=k, reader_id=person_id
     )
     return schemas.SearchResponse(hits=serializers.serialize_hits(results.results), note=results.note)
 

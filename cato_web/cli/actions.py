@@ -61,7 +61,7 @@ def query(request: CommandRequest, person: User) -> CommandResult:
     spaces = memory.readable_space_ids(person.pk)
     if request.space is not None:
         spaces &= {resolve_space(person.pk, request.space).pk}
-    results = memory.search(request.text, spaces=spaces, count=request.count)
+    results = memory.search(request.text, spaces=spaces, count=request.count, reader_id=person.pk)
     facts = memory.statement_facts([hit.exchange.id for hit in results.results if hit.exchange.statement_state])
     rows = [
         {

@@ -47,7 +47,7 @@ def search_memory(caller: Caller, asked: arguments.SearchMemory) -> SearchResult
         document = memory.readable_document(spaces, parse_id(asked.document))
         in_document = memory.build_recall_filter([str(document.pk)], {}, spaces=spaces).filter()
         condition = all_of(condition, in_document)
-    results = memory.search(asked.query, spaces=spaces, count=asked.k, filters=condition)
+    results = memory.search(asked.query, spaces=spaces, count=asked.k, filters=condition, reader_id=caller.person_id)
     names = Space.objects.in_bulk({hit.exchange.space_id for hit in results.results})
     facts = memory.statement_facts([hit.exchange.id for hit in results.results if hit.exchange.statement_state])
     return SearchResult(

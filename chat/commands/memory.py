@@ -105,7 +105,8 @@ def _vquery(context: CommandContext, arguments: list[str]) -> CommandResult:
     text = _strip_quotes(option["text"] if option is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
-    results = memory.search(text, spaces=memory.readable_space_ids(context.person_id), count=count)
+    readable = memory.readable_space_ids(context.person_id)
+    results = memory.search(text, spaces=readable, count=count, reader_id=context.person_id)
     title = _("%(count)s matches for “%(text)s”") if results.results else _("No matches for “%(text)s”")
     title %= {"count": len(results.results), "text": text}
     return CommandResult("/vquery", title, kind="results", text=results.note_text, results=result_rows(results.results))

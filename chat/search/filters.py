@@ -69,7 +69,7 @@ class SearchFilters(forms.Form):
 
     def __init__(self, data: Mapping[str, Any], *, query: SearchQuery, person_id: uuid.UUID) -> None:
         """Take the values from `data`, and those of the operators in `query` before them."""
-        self._person_id = person_id
+        self.person_id = person_id
         self.readable = memory.readable_space_ids(person_id)
         self._errors_of_operators: dict[str, str] = {}
         self._values = {name: str(data.get(name) or "") for name in self.base_fields}
@@ -132,7 +132,7 @@ class SearchFilters(forms.Form):
     def without(self, names: Collection[str]) -> SearchFilters:
         """Return the valid form without the values of these fields."""
         values = {key: value for key, value in self._values.items() if key not in names}
-        form = SearchFilters(values, query=SearchQuery("", ""), person_id=self._person_id)
+        form = SearchFilters(values, query=SearchQuery("", ""), person_id=self.person_id)
         form.is_valid()
         return form
 

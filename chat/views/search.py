@@ -178,6 +178,7 @@ class _Page:
             count=self.max_hits + _MAX_LESS_SIMILAR,
             min_similarity=form.min_similarity,
             filters=self._condition(form),
+            reader_id=form.person_id,
         )
 
     def _condition(self, form: SearchFilters) -> Filter | None:

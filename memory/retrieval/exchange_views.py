@@ -1,13 +1,14 @@
-"""Load exchanges as they are shown to readers."""
+"""Load exchanges as they are shown to readers, and check whether somebody may still read them."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from memory.documents.locations import locations_of
 from memory.models import Exchange
-from memory.retrieval.types import ExchangeView
+from memory.retrieval.types import ExchangeView, Hit
+from memory.spaces.access import SpaceIds, in_spaces, readable_spaces
 
 
 def load_views(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ExchangeView]:
@@ -16,3 +17,13 @@ def load_views(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ExchangeView]:
     rows = findable.in_bulk(list(ids))
     locations = locations_of(id for id, row in rows.items() if row.source_file)
     return {id: ExchangeView.from_row(row, locations.get(id)) for id, row in rows.items()}
+
+
+def still_readable(hits: Sequence[Hit], *, spaces: SpaceIds, reader_id: uuid.UUID) -> list[Hit]:
+    """Return the hits that are still findable in those of `spaces` that this person may read now.
+
+    An embedding model may take seconds, in which the person can lose a space, or something can be forgotten or moved.
+    """
+    found = in_spaces(Exchange.objects.findable().filter(id__in=[hit.exchange.id for hit in hits]), spaces)
+    ids = set(found.filter(space__in=readable_spaces(reader_id)).values_list("id", flat=True)) if hits else set()
+    return [hit for hit in hits if hit.exchange.id in ids]

@@ -18,6 +18,7 @@ from memory.filters import Filter
 from memory.retrieval import corrections, instruction_detection, prompt_context, what_happened
 from memory.retrieval.by_date import BY_DATE
 from memory.retrieval.dates import DateRange
+from memory.retrieval.exchange_views import still_readable
 from memory.retrieval.gate import is_follow_up
 from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.search import SearchOptions, SearchResults, build_query, note_of, rank_query
@@ -89,10 +90,11 @@ def recall(
     get_last_visit: Callable[[], datetime | None] = lambda: None,
     period: DateRange | None = None,
     except_thread: uuid.UUID | None = None,
+    reader_id: uuid.UUID | None = None,
 ) -> SearchResults:
     """Return the hits for a conversation; `messages` are its last messages, newest last.
 
-    The other arguments are those of `RecallOptions`. Hits pass the gate, number at most `context_results` and fit into
+    The other arguments are those of `RecallOptions`, and `reader_id` is that of `search`. Hits pass the gate, number at most `context_results` and fit into
     `context_max_tokens`. If the index or the embedding model does not answer, only terms are searched and `note` is
     LEXICAL_ONLY; if the model may not receive the messages, it is NOT_EMBEDDED. A strategy or reranker that is unusable
     or fails gives no hits and FAILED.
@@ -125,8 +127,11 @@ def recall(
         # Any error, such as one of an installed strategy: an answer does not depend on what is recalled for it.
         log.exception("nothing could be recalled")
         return SearchResults(note=FAILED)
+    hits = _in_order(found, outcome.subject_order, options)
+    if reader_id is not None:
+        hits = tuple(still_readable(hits, spaces=spaces, reader_id=reader_id))
     return SearchResults(
-        _in_order(found, outcome.subject_order, options),
+        hits,
         note=outcome.note,
         instruction=outcome.get_instruction(),
         is_correction=outcome.get_is_correction(),

@@ -19,6 +19,7 @@ from memory.filters import Filter
 from memory.index import embedding_policy, generations
 from memory.lexical.marks import contains_all_words
 from memory.retrieval import get_strategy, probes
+from memory.retrieval.exchange_views import still_readable
 from memory.retrieval.instruction_detection import DetectedInstruction
 from memory.retrieval.probes import MessageTraits
 from memory.retrieval.query_embedding import embed_async
@@ -96,11 +97,13 @@ def search(
     person_id: uuid.UUID | None = None,
     limits_sources: bool = False,
     text_space: uuid.UUID | None = None,
+    reader_id: uuid.UUID | None = None,
 ) -> SearchResults:
     """Return the `count` best hits for `text` in `spaces`; hits below the gate are included and marked.
 
     Exchanges in `exclude` are left out, and those that `person_id` marked as not relevant. With `limits_sources`, the
-    share of one author or document is limited as in a recall. `text_space` is as in `SearchOptions`.
+    share of one author or document is limited as in a recall. `text_space` is as in `SearchOptions`. What `reader_id` may
+    not read any more when the hits are known is left out; who passes no reader checks this.
 
     If the index does not answer, or the embedding model may not receive the text, only terms are searched, the note says
     so and no hit has a similarity. Otherwise only lexical hits that are not among the nearest have no similarity.
@@ -124,6 +127,8 @@ def search(
     ranked = ranking.results
     if min_similarity is not None:
         ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
+    if reader_id is not None:
+        ranked = still_readable(ranked, spaces=spaces, reader_id=reader_id)
     return SearchResults(results=tuple(ranked[:count]), note=note_of(query, ranking))
 
 

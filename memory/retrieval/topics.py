@@ -26,14 +26,15 @@ class RelatedThread:
     score: float
 
 
-def get_relevant_context(text: str, *, spaces: SpaceIds, max_tokens: int) -> str:
-    """Return the prompt context for `text` within `max_tokens`; "" if nothing is relevant.
+def get_relevant_context(text: str, *, spaces: SpaceIds, max_tokens: int, reader_id: uuid.UUID | None = None) -> str:
+    """Return the prompt context for `text` within `max_tokens`; "" if nothing is relevant. `reader_id` is that of `search`.
 
     Raises InvalidInputError if `max_tokens` is less than 1.
     """
     if max_tokens < 1:
         raise InvalidInputError(f"Ask for at least 1 token of context, not {max_tokens}.")
-    return build_prompt_context(recall([text], spaces=spaces, max_tokens=max_tokens).results, max_tokens=max_tokens)
+    recalled = recall([text], spaces=spaces, max_tokens=max_tokens, reader_id=reader_id)
+    return build_prompt_context(recalled.results, max_tokens=max_tokens)
 
 
 def search_by_topic(
@@ -43,8 +44,9 @@ def search_by_topic(
     thread_id: uuid.UUID | None = None,
     session_id: uuid.UUID | None = None,
     count: int = 20,
+    reader_id: uuid.UUID | None = None,
 ) -> SearchResults:
-    """Search for `topic` within a thread, a session or both.
+    """Search for `topic` within a thread, a session or both. `reader_id` is that of `search`.
 
     Raises InvalidInputError if neither is given, and the errors of `search`, such as VectorStoreDisabledError.
     """
@@ -52,7 +54,7 @@ def search_by_topic(
     condition = {field: str(id) for field, id in ids.items() if id is not None}
     if not condition:
         raise InvalidInputError("Say in which thread or session to look.")
-    return search(topic, spaces=spaces, count=count, filters=parse_filter(condition))
+    return search(topic, spaces=spaces, count=count, filters=parse_filter(condition), reader_id=reader_id)
 
 
 def related_threads(thread_id: uuid.UUID, *, spaces: SpaceIds, count: int = 5) -> list[RelatedThread]:

@@ -34,7 +34,7 @@ from memory.filters import parse_filter
 from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.retrieval.search import search
 from memory.spaces import access
-from memory.spaces.access import SpaceIds, audience_text
+from memory.spaces.access import audience_text
 from memory.text import clean_text, excerpt, parse_number
 from memory.utils.formatting import format_datetime, format_number
 from memory.views.document_rows import document_row, state_text, summary
@@ -80,13 +80,17 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 
 def _render(request: PageRequest, found: Document, *, metadata_text: str = "", error: str = "") -> HttpResponse:
     """Return the page of a document; `metadata_text` is what was entered and could not be saved because of `error`."""
-    readable = access.readable_space_ids(request.user.pk)
+    query = clean_text(request.GET.get("q", "")).strip()
+    searched: dict[str, object] = {}
+    if query:
+        searched = _search(found, request.user.pk, query)
+        # The search can have taken seconds, in which the person can have lost the space.
+        found = readable_document(access.readable_space_ids(request.user.pk), found.pk)
     state = state_for(request, found.pk)
     cited = chunk_index_at(found, parse_number(request.GET["at"]) or 0) if "at" in request.GET else None
     since = max(0, cited - _CONTEXT_BEFORE) if cited is not None else parse_number(request.GET.get("from", "")) or 0
     chunks = list_chunks(found, since=since, count=_WINDOW + 1)
     may_change = found.owner_id == request.user.pk or request.user.is_administrator
-    query = clean_text(request.GET.get("q", "")).strip()
     context = {
         "section": "documents",
         "document": found,
@@ -103,7 +107,7 @@ def _render(request: PageRequest, found: Document, *, metadata_text: str = "", e
         "metadata_text": metadata_text if error else format_metadata(found.metadata),
         "metadata_error": error,
         "query": query,
-        **(_search(found, readable, query) if query else {}),
+        **searched,
     }
     return render(request, "memory/document.html", context, status=422 if error else 200)
 
@@ -190,10 +194,16 @@ def _version_row(found: Document, version: VersionStatus, may_change: bool) -> V
     )
 
 
-def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object]:
+def _search(found: Document, person_id: uuid.UUID, query: str) -> dict[str, object]:
     """Search in this document."""
     try:
-        results = search(query, spaces=readable, count=_MAX_HITS, filters=parse_filter({"document": str(found.pk)}))
+        results = search(
+            query,
+            spaces=access.readable_space_ids(person_id),
+            count=_MAX_HITS,
+            filters=parse_filter({"document": str(found.pk)}),
+            reader_id=person_id,
+        )
     except CatoError as error:
         return {"search_error": str(error)}
     rows = [
