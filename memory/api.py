@@ -194,6 +194,7 @@ from memory.spaces.access import (
     SpaceIds,
     admin_visible_space_ids,
     audience_space_ids,
+    audience_spaces,
     audience_text,
     audience_texts,
     count_readers,

@@ -20,7 +20,7 @@ from chat.llm import endpoint
 from chat.models import Thread, Turn
 from chat.rows.recall import thread_titles_of_recalled
 from memory import api as memory_api
-from memory.models import Exchange, Membership, RecallLogEntry
+from memory.models import Exchange, Membership, RecallLogEntry, Space
 from memory.retrieval.search import SearchResults
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
@@ -518,6 +518,26 @@ def test_what_is_hidden_or_moved_during_the_recall_is_neither_recalled_nor_in_th
     assert kept.user_message in str(prepared.messages)
     assert [item.exchange_id for item in prepared.recalled] == [kept.id]
     assert list(RecallLogEntry.objects.values_list("exchange_id", flat=True)) == [kept.id]
+
+
+@pytest.mark.parametrize("is_project", [False, True])
+def test_what_is_in_a_space_that_a_reader_loses_during_the_recall_is_not_in_the_prompt(person, is_project):
+    ines = PersonFactory()
+    crew, project = group("Crew", person, ines), None
+    if is_project:
+        project = Space.objects.create(kind=Space.Kind.PROJECT, name="Boat")
+        Membership.objects.bulk_create([Membership(space=project, person=member) for member in (person, ines)])
+    job = answer_job(waiting(thread(person, space=project)))
+    stored = exchange(person, "The safe is behind the picture.", space=crew)
+    kept = exchange(person, "The key hangs here.", space=project)
+    assert {stored.space_id, kept.space_id} <= job.audience
+    Membership.objects.filter(space=crew, person=ines if is_project else person).delete()
+
+    prepared = prepare(job, hit(stored), hit(kept))
+
+    assert prepared is not None
+    assert "picture" not in str(prepared.messages)
+    assert [item.exchange_id for item in prepared.recalled] == [kept.id]
 
 
 def test_a_panel_shows_the_same_before_and_after_a_reload(person):

@@ -6,12 +6,13 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import OuterRef, Subquery, UUIDField, Value
+from django.db.models import Case, Exists, OuterRef, Subquery, UUIDField, Value, When
 
 from chat.answers.job import AnswerJob
 from chat.instructions.applying import AppliedInstruction, applicable, choose, read_all_applicable
 from chat.models import Thread, ThreadSession
 from chat.rows.thread_titles import session_title
+from memory import api as memory
 from memory.api import Exchange, Hit
 
 # Instead of the number of a session, for the rows of instructions among those of exchanges.
@@ -44,33 +45,36 @@ def check_present_state(job: AnswerJob, exchange_ids: Iterable[uuid.UUID], hits:
         return PresentState(
             frozenset(), frozenset(), {}, *_choose(job, read_all_applicable(turn.thread, besides=turn.id))
         )
-    columns = ("id", "space_id", "forgotten_at", "is_inactive", "thread_id", "session_id", "title", "seq")
+    columns = ("id", "space_id", "forgotten_at", "is_hidden", "thread_id", "session_id", "title", "seq")
+    # Somebody of the audience can have lost a space during the recall.
+    is_readable = Exists(memory.audience_spaces(turn.thread.space).filter(id=OuterRef("space_id")))
     exchanges = Exchange.objects.filter(id__in=ids).annotate(
+        is_hidden=Case(When(is_readable, then="is_inactive"), default=True),
         title=Subquery(Thread.objects.filter(id=OuterRef("thread_id")).values("title")),
         seq=Subquery(ThreadSession.objects.filter(id=OuterRef("session_id")).values("seq")),
     )
     # The same columns for an instruction: its date and its text, and no session for its place.
     instructions = applicable(turn.thread, besides=turn.id).annotate(
-        is_inactive=Value(False),
+        is_hidden=Value(False),
         in_thread=Value(None, output_field=UUIDField()),
         in_session=Value(None, output_field=UUIDField()),
         place=Value(_INSTRUCTION),
     )
     rows = exchanges.values_list(*columns).union(
         instructions.values_list(
-            "id", "space_id", "created_at", "is_inactive", "in_thread", "in_session", "text", "place"
+            "id", "space_id", "created_at", "is_hidden", "in_thread", "in_session", "text", "place"
         ),
         all=True,
     )
     forgotten, findable, titles = set(), set(), dict[uuid.UUID, str]()
     applying = []
-    for id, space_id, at, is_inactive, thread_id, session_id, title, seq in rows:
+    for id, space_id, at, is_hidden, thread_id, session_id, title, seq in rows:
         if seq == _INSTRUCTION:
             applying.append(AppliedInstruction(id, space_id, title, at))
             continue
         if at is not None:
             forgotten.add(id)
-        elif not is_inactive and space_id in permitted:
+        elif not is_hidden and space_id in permitted:
             findable.add(id)
         if thread_id and title is not None:
             titles[thread_id] = title

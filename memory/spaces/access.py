@@ -37,14 +37,19 @@ def audience_space_ids(space: Space) -> SpaceIds:
     A project decides for itself whether this is the project alone. Personal spaces are never among those of a project,
     even if it has one member, because others can join and then read the answers.
     """
+    return frozenset(audience_spaces(space).values_list("id", flat=True))
+
+
+def audience_spaces(space: Space) -> QuerySet[Space]:
+    """Return the spaces of `audience_space_ids` for a condition."""
     if space.owner_id is not None:
-        return readable_space_ids(space.owner_id)
-    if space.is_project and space.recall_mode == Space.RecallMode.PROJECT_ONLY:
-        return frozenset({space.id})
-    others = Q(kind=Space.Kind.TEAM)
-    if space.is_project:
-        others |= Q(id__in=_spaces_of_all_members(space))
-    return frozenset({space.id, *Space.objects.filter(others).values_list("id", flat=True)})
+        return readable_spaces(space.owner_id)
+    shared = Q(id=space.id)
+    if not space.is_project or space.recall_mode != Space.RecallMode.PROJECT_ONLY:
+        shared |= Q(kind=Space.Kind.TEAM)
+        if space.is_project:
+            shared |= Q(id__in=_spaces_of_all_members(space))
+    return Space.objects.filter(shared)
 
 
 def _spaces_of_all_members(space: Space) -> QuerySet[Membership, uuid.UUID]:
