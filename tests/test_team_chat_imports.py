@@ -262,6 +262,24 @@ def test_what_was_deleted_at_another_place_than_an_edited_message_stays(person):
     assert messages() == ["\n".join(["#buoys, 2024-05-03", *(f"Anna Sund: {line}" for line in lines)])]
 
 
+@pytest.mark.parametrize("length", [1, 200])
+@pytest.mark.parametrize("is_older_last", [False, True])
+def test_a_line_of_a_long_part_moves_with_an_edit_of_another_length(person, length, is_older_last):
+    rows = [said(MAY_3 + n, f"Buoy {n} " + "word " * 70) for n in range(9)]
+    edited = [rows[0] | EDITED | {"text": "Buoy 0 " + "word " * length}, *rows[1:]]
+    import_day(person, *rows)
+    former = messages()
+
+    import_day(person, *edited)
+    if is_older_last:
+        import_day(person, *rows)
+
+    assert messages() != former
+    text = "\n".join(messages())
+    assert [text.count(f": Buoy {n} ") for n in range(1, 9)] == [1] * 8
+    assert [row.user_message for row in Exchange.objects.order_by("timestamp")] == messages()
+
+
 def test_a_part_that_lost_lines_is_not_replaced(person):
     root = f"{MAY_3}.000100"
     first, second = said(MAY_3, "Who has the key?", thread_ts=root), said(MAY_4, "I have it", "U2", thread_ts=root)

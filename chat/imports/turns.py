@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,7 +16,7 @@ from chat.attachments import add_attachments, store_documents
 from chat.imports.files import store_texts
 from chat.imports.formats.conversation import Conversation
 from chat.imports.formats.pairs import Pair
-from chat.imports.formats.transcripts import merge_texts
+from chat.imports.formats.transcripts import lines_of, merge_texts, part_of, without_lines
 from chat.models import Thread, ThreadSession, Turn
 from chat.threads.reader_marks import set_archived, set_pinned
 from memory import api as memory
@@ -70,7 +71,7 @@ def save_batch(
     known = thread.turns.in_bulk([item.id for item in dated])
     changed = _update_known(thread, known, dated)
     if conversation.is_transcript:
-        changed += _extend_known(known, dated)
+        changed += _extend_known(thread, every, dated)
     written = _create_turns(thread, session, every, [item for item in dated if item.id not in known])
     active = [turn for turn in (*changed, *written) if turn.is_on_active_branch]
     if conversation.is_transcript:
@@ -102,32 +103,62 @@ def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequen
     return changed
 
 
-def _extend_known(known: Mapping[uuid.UUID, Turn], dated: Sequence[DatedPair]) -> list[Turn]:
+def _extend_known(thread: Thread, every: Sequence[DatedPair], dated: Sequence[DatedPair]) -> list[Turn]:
     """Add new and edited lines to the messages of known turns of a transcript; return the turns that changed.
 
     What was edited later than in this export, in an export that was imported before, is not replaced by its former text.
     """
     changed, completed = [], []
+    parts: dict[str, list[DatedPair]] = defaultdict(list)
+    for item in every:
+        parts[part_of(item.pair.id)].append(item)
+    known = thread.turns.in_bulk([item.id for id in {part_of(item.pair.id) for item in dated} for item in parts[id]])
     for item in dated:
         turn = known.get(item.id)
         if turn is None or turn.exchange_id is None:
             continue
-        # The last edit that was imported; that of the first message if there was none.
-        known_at = turn.completed_at or turn.created_at
-        if turn.created_at < known_at and item.answered_at < known_at:
-            message = merge_texts(item.pair.message, turn.message, is_edited=False)
+        part = parts[part_of(item.pair.id)]
+        others = [other for other in part if other.id != item.id]
+        if _was_edited_later(part, known):
+            stored = (known[other.id].message for other in others if other.id in known)
+            message = _merge(item.pair.message, turn.message, stored, is_edited=False)
         else:
-            message = merge_texts(turn.message, item.pair.message, is_edited=item.pair.edited_at is not None)
-        if item.pair.edited_at is not None and known_at < item.pair.edited_at:
-            turn.completed_at = item.pair.edited_at
-            completed.append(turn)
+            exported = (other.pair.message for other in others)
+            message = _merge(turn.message, item.pair.message, exported, is_edited=item.pair.edited_at is not None)
+        if item.pair.edited_at is not None and _last_edit(turn) < item.pair.edited_at:
+            completed.append((turn, item.pair.edited_at))
         if message != turn.message:
-            turn.message = message
-            turn.revision += 1
-            changed.append(turn)
-    Turn.objects.bulk_update(changed, ["message", "revision"])
-    Turn.objects.bulk_update(completed, ["completed_at"])
-    return changed
+            changed.append((turn, message))
+    # The texts and times of a part are compared as they were before the import.
+    for turn, edited_at in completed:
+        turn.completed_at = edited_at
+    for turn, message in changed:
+        turn.message = message
+        turn.revision += 1
+    Turn.objects.bulk_update([turn for turn, _message in changed], ["message", "revision"])
+    Turn.objects.bulk_update([turn for turn, _edited_at in completed], ["completed_at"])
+    return [turn for turn, _message in changed]
+
+
+def _last_edit(turn: Turn) -> datetime:
+    """Return the last edit that was imported; the time of the first message if there was none."""
+    return turn.completed_at or turn.created_at
+
+
+def _was_edited_later(part: Sequence[DatedPair], known: Mapping[uuid.UUID, Turn]) -> bool:
+    """Return whether an edit of the part was imported that is later than those in this export."""
+    turns = [known[item.id] for item in part if item.id in known]
+    edits = [_last_edit(turn) for turn in turns if turn.created_at < _last_edit(turn)]
+    return bool(edits) and max(item.answered_at for item in part) < max(edits)
+
+
+def _merge(former: str, current: str, others: Iterable[str], *, is_edited: bool) -> str:
+    """Merge two texts of a part. A former line that is now in one of `others` has moved there.
+
+    A long part is split elsewhere once one of its messages has another length. `others` are the other texts of the part.
+    """
+    moved = {line for text in others for line in lines_of(text)} - lines_of(current)
+    return merge_texts(without_lines(former, moved), current, is_edited=is_edited)
 
 
 def _mark(thread: Thread, conversation: Conversation, person_id: uuid.UUID) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -93,6 +93,21 @@ def merge_texts(known: str, new: str, *, is_edited: bool) -> str:
 def lines_of(text: str) -> set[tuple[str, str]]:
     """Return the lines of a part, names aside, each with its day."""
     return {(day, _NAMES.sub("", line)) for day, lines in _lines_by_day(text).items() for line in lines}
+
+
+def without_lines(text: str, lines: Collection[tuple[str, str]]) -> str:
+    """Return the text of a part without these of its lines, which are given as by `lines_of`."""
+    channel = text.partition("\n")[0].rpartition(", ")[0]
+    left: list[str] = []
+    for day, all_lines in _lines_by_day(text).items():
+        if kept := [line for line in all_lines if (day, _NAMES.sub("", line)) not in lines]:
+            left += [f"{channel}, {day}", *kept]
+    return "\n".join(left)
+
+
+def part_of(message_id: str) -> str:
+    """Return the id of the part that a message of a transcript is from: a long part is split into several messages."""
+    return message_id.partition("/")[0]
 
 
 def _merge_day(known: list[str], new: list[str], *, is_edited: bool) -> list[str]:
