@@ -25,6 +25,7 @@ from chat.imports.formats import conversations
 from chat.imports.importer import import_conversations
 from chat.instructions.editing import add as add_instruction
 from chat.models import Attachment, ImportJob, Instruction, SavedPrompt, Thread, Turn
+from chat.turns.forgetting import forget_everywhere
 from memory.administration import reveals
 from memory.api import NewRecord
 from memory.documents.deletion import cancel_document
@@ -356,8 +357,8 @@ def test_an_interrupted_import_of_a_document_goes_on_with_the_versions_that_are_
     assert "four" in versions[1].chunks.first().exchange.user_message
 
 
-@pytest.mark.parametrize("is_moved", [True, False])
-def test_an_import_that_goes_on_attaches_no_file_in_a_thread_that_was_moved(memory, alice, bob, is_moved):
+@pytest.mark.parametrize("change", ["", "moved", "forgotten"])
+def test_an_import_that_goes_on_attaches_no_file_to_what_was_moved_or_forgotten(memory, alice, bob, change):
     asked = remembered_turn(alice, thread(alice), "What is on it?", "A gate.")
     plan = store_attachment(ContentFile(b"# Plan\n\nDig first.", name="plan.md"), owner_id=alice.pk)
     add_attachments(asked, [plan])
@@ -366,7 +367,9 @@ def test_an_import_that_goes_on_attaches_no_file_in_a_thread_that_was_moved(memo
     imported = Turn.objects.get(author=bob)
     # As if the import had been interrupted before the file.
     imported.attachments.all().delete()
-    if is_moved:
+    if change == "forgotten":
+        forget_everywhere(bob.pk, imported.exchange_id, is_administrator=False, with_answers=False)
+    if change == "moved":
         crew = group("Crew")
         Thread.objects.filter(pk=imported.thread_id).update(space=crew)
         Exchange.objects.filter(pk=imported.exchange_id).update(space=crew)
@@ -374,7 +377,7 @@ def test_an_import_that_goes_on_attaches_no_file_in_a_thread_that_was_moved(memo
 
     import_conversations(file, person_id=bob.pk)
 
-    assert imported.attachments.exists() is not is_moved
+    assert imported.attachments.exists() is not bool(change)
     assert not Document.objects.filter(space__kind="group").exists()
 
 

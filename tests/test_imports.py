@@ -14,11 +14,12 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from chat.export import to_json
-from chat.imports import importer
+from chat.imports import importer, pictures
 from chat.imports.formats import conversations
 from chat.imports.formats.conversation import Unread
 from chat.imports.formats.pieces import pieces
 from chat.imports.importer import ImportReport, import_conversations
+from chat.imports.pictures import PictureImport
 from chat.models import Attachment, ReaderMarks, SavedPrompt, Thread, ThreadSession, Turn
 from chat.threads.lifecycle import delete_thread, move_thread, purge_deleted
 from chat.turns.branches import switch_branch
@@ -466,6 +467,46 @@ def test_versions_of_an_answer_share_the_picture(person):
     report = import_conversations(chatgpt_export(*nodes, **PICTURE_FILES), person_id=person.id)
     assert [turn.attachments.count() for turn in Turn.objects.all()] == [2, 2]
     assert (Attachment.objects.count(), report.left_out["images and files"]) == (2, 0)
+
+
+def forget_message(person, message: str = "What is this?") -> None:
+    for one in Turn.objects.filter(message__startswith=message):
+        forget_everywhere(person.id, one.exchange_id, is_administrator=False, with_answers=False)
+
+
+def delete_its_thread(person) -> None:
+    delete_thread(Thread.objects.get(owner=person))
+
+
+@pytest.mark.parametrize("end", [forget_message, delete_its_thread])
+def test_a_message_that_is_gone_when_its_pictures_are_stored_gets_none(person, monkeypatch, end):
+    add = PictureImport.add
+
+    def add_after_the_end(pictures, pairs):
+        end(person)
+        return add(pictures, pairs)
+
+    monkeypatch.setattr(PictureImport, "add", add_after_the_end)
+    import_conversations(chatgpt_export(*PICTURES, **PICTURE_FILES), person_id=person.id)
+
+    assert not Attachment.objects.exists()
+
+
+def test_a_message_that_is_forgotten_while_pictures_of_another_are_stored_stays_forgotten(person, monkeypatch):
+    secret = picture_message("sediment://file_0b", text="The code is 4711", **{"0b": "code.png"})
+    secret["metadata"]["attachments"][0]["id"] = "file_0b"
+    nodes = (*PICTURES, ("q2", "a1", secret), ("a2", "q2", "I see."))
+    store_image = pictures.store_image
+
+    def forget_the_other_and_store(*args, **options):
+        forget_message(person, "The code is 4711")
+        return store_image(*args, **options)
+
+    monkeypatch.setattr(pictures, "store_image", forget_the_other_and_store)
+    import_conversations(chatgpt_export(*nodes, **PICTURE_FILES), person_id=person.id)
+
+    assert [one.message for one in Turn.objects.order_by("position")] == ["What is this?", ""]
+    assert not Attachment.objects.filter(turns__message="").exists()
 
 
 def test_pictures_are_not_added_to_a_thread_that_others_can_read(person):

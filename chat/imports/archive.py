@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from chat import access
 from chat.attachments import add_attachments, store_attachment, store_documents
 from chat.imports.extras import PartCounts
+from chat.imports.files import lock_turns
 from chat.imports.formats.archive import (
     ArchivedAttachment,
     ArchivedDocument,
@@ -131,17 +132,19 @@ class ArchiveImport:
         if Attachment.objects.filter(id=memory.parse_uuid(part.id) or uuid.uuid4(), owner_id=self.person_id).exists():
             return False
         ids = [self.turn_ids[id] for id in part.turn_ids if id in self.turn_ids]
-        # Nothing is added to a thread that was moved to another space, because others can read it.
-        own = Turn.objects.filter(id__in=ids, author_id=self.person_id, thread__space=self.space)
-        turns = list(own.select_related("thread__space"))
+        id = uuid.uuid5(self.person_id, f"Cato/attachment/{part.id}")
+        with transaction.atomic():
+            turns = self._own_turns(ids)
         if not turns:
             return None
         if not part.path:
             raise InvalidInputError(_("The file was lost before the export."))
-        id = uuid.uuid5(self.person_id, f"Cato/attachment/{part.id}")
         if Attachment.objects.filter(id=id).exists():
             return False
         with self._opened(part.path) as file, transaction.atomic():
+            # They can have been forgotten while the file was unpacked.
+            if not (turns := self._own_turns(ids)):
+                return None
             file.name = part.title
             attachment = store_attachment(file, owner_id=self.person_id, attachment_id=id)
             for turn in turns:
@@ -149,6 +152,9 @@ class ArchiveImport:
                 if turn.exchange_id is not None:
                     store_documents(turn, [attachment])
         return True
+
+    def _own_turns(self, ids: Collection[uuid.UUID]) -> list[Turn]:
+        return [turn for turn in lock_turns(ids, space=self.space) if turn.author_id == self.person_id]
 
     def _add_instruction(self, part: ArchivedInstruction) -> bool:
         """Add an instruction that is switched off; return whether it is new. Raises PermissionDeniedError."""

@@ -13,6 +13,7 @@ from django.core.files.base import ContentFile
 from django.db import transaction
 
 from chat.attachments import add_attachments, store_image
+from chat.imports.files import lock_turns
 from chat.imports.formats.conversation import Picture
 from chat.imports.formats.sources import ExportFiles
 from chat.imports.turns import DatedPair, store_exchanges
@@ -38,36 +39,36 @@ class PictureImport:
     def add(self, pairs: Sequence[DatedPair]) -> int:
         """Attach what the turns of these pairs lack; return how many more pictures are attached, new or not.
 
-        Messages no longer name what is attached. Nothing is added to a thread that was moved to another space, because
-        others can read it.
+        Messages no longer name what is attached. The turns are those that `lock_turns` returns: messages can have been
+        forgotten, and threads deleted or moved, since the turns were saved.
         """
         with_pictures = {item.id: item.pair.pictures for item in pairs if item.pair.pictures}
         if not with_pictures:
             return 0
         before = len(self.attached)
-        turns = Turn.objects.filter(id__in=with_pictures, thread__space=self.space)
-        for turn in turns.select_related("thread__space", "session").prefetch_related("attachments"):
-            self._attach(turn, with_pictures[turn.id])
+        for id, pictures in with_pictures.items():
+            with transaction.atomic():
+                for turn in lock_turns([id], space=self.space):
+                    self._attach(turn, pictures)
         return len(self.attached) - before
 
     def _attach(self, turn: Turn, pictures: Sequence[Picture]) -> None:
         rows = {row.id: row for row in turn.attachments.all()}
         added = []
-        with transaction.atomic():
-            for picture in pictures:
-                # All versions of a message share the file, as they do when an answer is generated again.
-                id = uuid.uuid5(turn.thread_id, f"picture {picture.message_id}/{picture.id}")
-                if id not in rows and len(rows) < settings.CATO.chat.max_attachments:
-                    row = Attachment.objects.filter(id=id).first() or self._store(id, picture, turn)
-                    if row is None:
-                        continue
-                    rows[id] = row
-                    added.append(picture)
-                if id in rows:
-                    self.attached.add(id)
-            if added:
-                add_attachments(turn, list(rows.values()))
-                _remove_names(turn, added)
+        for picture in pictures:
+            # All versions of a message share the file, as they do when an answer is generated again.
+            id = uuid.uuid5(turn.thread_id, f"picture {picture.message_id}/{picture.id}")
+            if id not in rows and len(rows) < settings.CATO.chat.max_attachments:
+                row = Attachment.objects.filter(id=id).first() or self._store(id, picture, turn)
+                if row is None:
+                    continue
+                rows[id] = row
+                added.append(picture)
+            if id in rows:
+                self.attached.add(id)
+        if added:
+            add_attachments(turn, list(rows.values()))
+            _remove_names(turn, added)
 
     def _store(self, id: uuid.UUID, picture: Picture, turn: Turn) -> Attachment | None:
         """Store a picture; None if it is missing, damaged, too large or not a picture."""
