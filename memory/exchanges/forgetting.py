@@ -64,6 +64,7 @@ def forget(
         forgotten += ids
         statements += _forget_batch(unsupported, by, operation, has_events=True)[0] if unsupported else []
     if forgotten:
+        _flag_collections_for_purge([*forgotten, *statements])
         cache.clear_query_cache()
         jobs.wake_worker_on_commit("erase_forgotten")
         _send_on_commit(forgotten, by=by, by_itself=not as_part_of_a_document and operation is None)
@@ -114,9 +115,7 @@ def _forget_batch(
     RecallLogEntry.objects.filter(exchange_id__in=ids).update(reason="", later=None)
     RecallLogEntry.objects.filter(later_id__in=ids).update(later=None)
     busy_until = _embedding_lease_ends(ids, now)
-    followers = dict(Exchange.objects.filter(previous_id__in=ids).values_list("pk", "space_id"))
-    requeue_changed(followers)
-    _flag_collections_for_purge(ids, {*(exchange.space_id for exchange in exchanges), *followers.values()})
+    requeue_changed(Exchange.objects.filter(previous_id__in=ids).values_list("pk", flat=True))
     ErasureJob.objects.bulk_create(
         [ErasureJob(exchange_id=id, due_at=busy_until.get(id, now)) for id in ids], ignore_conflicts=True
     )
@@ -138,13 +137,20 @@ def _mark_passages(exchanges: Sequence[Exchange]) -> None:
             exchange.content_hash = passage_hash(documents[exchange.pk], exchange.content_hash)
 
 
-def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
-    """Mark all collections of these spaces, and those with vectors of the exchanges, for purging."""
-    spaces = Space.objects.filter(pk__in=list(space_ids))
-    for space in spaces:
+def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID]) -> None:
+    """Mark for purging all collections of the spaces of these exchanges, and those with their vectors or of followers.
+
+    All at once: the rows of collections are locked until the transaction ends, in the order of their ids.
+    """
+    space_ids, keys = set[uuid.UUID](), set[int]()
+    for batch in batched(exchange_ids, _BATCH_SIZE):
+        exchanges, followers = Exchange.objects.filter(pk__in=batch), Exchange.objects.filter(previous_id__in=batch)
+        space_ids.update(exchanges.union(followers).values_list("space_id", flat=True))
+        keys.update(Collection.objects.filter(embeddings__exchange_id__in=batch).values_list("pk", flat=True))
+    for space in Space.objects.filter(pk__in=space_ids).order_by("pk"):
         placement.get_collection(space, generations.active_generation())  # the flag needs a row, even without vectors
-    generations.mark_purge_needed(Collection.objects.filter(placements__space__in=spaces))
-    generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=exchange_ids))
+    keys.update(Collection.objects.filter(placements__space__in=space_ids).values_list("pk", flat=True))
+    generations.mark_purge_needed(Collection.objects.filter(pk__in=keys))
 
 
 def _count_by_exchange(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:

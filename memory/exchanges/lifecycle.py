@@ -91,6 +91,8 @@ def remember_many(items: Sequence[NewExchange], *, event: Event.Kind = Event.Kin
 def _store(items: Sequence[NewExchange], built: Sequence[Exchange], event: Event.Kind) -> list[Exchange]:
     turns = [item.turn_id for item in items if item.turn_id and not item.is_first]
     known = {row.turn_id: row for row in Exchange.objects.filter(turn_id__in=turns)} if turns else {}
+    if len(known) > 1:
+        lock_with_statements(row.pk for row in known.values())
     stored: list[Exchange] = []
     latest: dict[uuid.UUID, Exchange | None] = dict.fromkeys(_new_sessions(items))
     for item, exchange in zip(items, built, strict=True):
@@ -124,8 +126,8 @@ def update_exchange(
     exchange: Exchange, *, user_message: str, assistant_message: str, metadata: Metadata | None = None
 ) -> Exchange:
     """Replace the text, for example after a resumed answer, and optionally the metadata; skip a forgotten exchange."""
-    rows = Exchange.objects.select_for_update(of=("self",)).select_related("owner", "previous", "record")
-    exchange = rows.get(pk=exchange.pk)
+    lock_with_statements([exchange.pk])
+    exchange = Exchange.objects.select_related("owner", "previous", "record").get(pk=exchange.pk)
     if exchange.forgotten_at:
         return exchange
     exchange.user_message, exchange.assistant_message = clean_text(user_message), clean_text(assistant_message)
@@ -149,7 +151,8 @@ def update_exchange(
 @transaction.atomic
 def set_metadata(exchange: Exchange, metadata: Metadata) -> Exchange:
     """Replace the metadata. Raises InvalidInputError for invalid metadata and for a chunk, which has its document's."""
-    locked = Exchange.objects.select_for_update().get(pk=exchange.pk)
+    lock_with_statements([exchange.pk])
+    locked = Exchange.objects.get(pk=exchange.pk)
     if locked.chunks.exists():
         raise InvalidInputError(_("This is a passage of a document. Change the metadata of the document instead."))
     return update_exchange(

@@ -25,19 +25,18 @@ from memory.exchanges.requeueing import requeue_changed
 from memory.filters import Filter, all_of, parse_filter, to_sql
 from memory.index import generations
 from memory.index.embedding_policy import may_receive_query
+from memory.knowledge.sources import lock_with_statements
 from memory.models import Event, Exchange, IndexGeneration, Record, Space
 from memory.retrieval import get_strategy, query_embedding
 from memory.retrieval.types import Query, RankedHits
 from memory.spaces.access import SpaceIds, ensure_open, in_spaces
 from memory.text import clean_text
-from memory.utils.batching import batched
 
 MAX_RECORDS = 1000
 MAX_RESULTS = 100
 MAX_ID_LENGTH = 255
 
 Vector = Sequence[float] | NDArray[np.float32]
-_BATCH = 500
 # Maximum number of conflicting ids in a message, and of characters of each.
 _SHOWN_IDS, _SHOWN_CHARS = 20, 80
 
@@ -166,7 +165,7 @@ def delete_records(
         rows = rows.filter(to_sql(parse_filter(filters)))
     with transaction.atomic():
         found = list(rows.values_list("id", flat=True))
-        return sum(len(forget(batch, by=by)) for batch in batched(found, _BATCH))
+        return len(forget(found, by=by))
 
 
 def _validate_records(records: Sequence[NewRecord]) -> list[_ValidatedRecord]:
@@ -253,8 +252,9 @@ def _require_ownership(known: Iterable[Record], owner_id: uuid.UUID) -> None:
     )
 
 
-def _replace(pairs: Iterable[tuple[Record, _ValidatedRecord]]) -> None:
+def _replace(pairs: Sequence[tuple[Record, _ValidatedRecord]]) -> None:
     active = generations.active_generation()
+    lock_with_statements(row.exchange_id for row, _record in pairs)
     for row, record in pairs:
         exchange = row.exchange
         vector = None if row.vector is None else bytes(row.vector)

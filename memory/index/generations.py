@@ -261,7 +261,12 @@ def drop_generation(generation: IndexGeneration) -> None:
 def mark_purge_needed(collections: QuerySet[Collection]) -> None:
     """Mark these collections, whose files contain forgotten data until they are rebuilt; keep earlier marks."""
     now = timezone.now()
-    collections.update(purge_needed_since=Coalesce("purge_needed_since", now), last_marked_at=now)
+    with transaction.atomic():
+        # Others can mark some of them at the same time, in another order.
+        keys = list(collections.select_for_update().order_by("pk").values_list("pk", flat=True))
+        Collection.objects.filter(pk__in=keys).update(
+            purge_needed_since=Coalesce("purge_needed_since", now), last_marked_at=now
+        )
 
 
 def next_collection_name(collection: str, step: int = 1) -> str:
