@@ -39,6 +39,7 @@ from memory.errors import (
     EmbeddingError,
     EventsExpiredError,
     ExtractionError,
+    InvalidFieldError,
     InvalidInputError,
     NotFoundError,
     RateLimit,

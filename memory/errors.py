@@ -4,6 +4,7 @@ CatoError
 ├── NotFoundError        missing, or not readable by this person; the response is the same for both
 ├── RateLimitedError     more requests within a minute than are allowed
 ├── InvalidInputError    a query, id or argument that cannot be used
+│   ├── InvalidFieldError      it is that of one field of a form, which has several
 │   ├── StatementConflictError a statement was changed by somebody else
 │   ├── RecordConflictError    a record with this id belongs to another person
 │   └── DocumentConflictError  a document with this name belongs to another person
@@ -68,6 +69,14 @@ class RateLimitedError(CatoError):
 
 class InvalidInputError(CatoError):
     """A query, id or argument that cannot be used; the message says what to do."""
+
+
+class InvalidFieldError(InvalidInputError):
+    """The value of one `field` of a form, which has several, cannot be used."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class RecordConflictError(InvalidInputError):

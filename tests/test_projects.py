@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
@@ -53,6 +54,11 @@ Mode = Space.RecallMode
 
 def text_file(name: str, text: str) -> SimpleUploadedFile:
     return SimpleUploadedFile(name, text.encode())
+
+
+def invalid_fields(html: str) -> list[str]:
+    """Return the names of the fields that a page marks as invalid."""
+    return re.findall(r'name="(\w+)"[^>]*aria-invalid="true"', html)
 
 
 @pytest.fixture
@@ -182,6 +188,23 @@ def test_wrong_settings_of_a_project_stay_in_their_form_beside_the_error(ada):
     assert 'name="name" value="Moorings"' in shown
     assert 'name="description" value="Lines"' in shown
     assert f'value="{Mode.PROJECT_ONLY}" selected' in shown
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"), [({"description": "x" * 501}, "description"), ({"recall_mode": "all"}, "recall_mode")]
+)
+def test_an_error_about_the_settings_of_a_project_is_at_its_field(ada, wrong, field):
+    space = project("Buoys", ada)
+    data = {"name": "Moorings", "description": "Lines", "recall_mode": Mode.PROJECT_ONLY} | wrong
+    shown = signed_in(ada).post(reverse("change_project", args=[space.id]), data).content.decode()
+    assert invalid_fields(shown) == [field]
+
+
+def test_an_error_about_the_description_of_a_new_project_is_at_its_field(ada):
+    data = {"name": "Buoys", "description": "x" * 501}
+    shown = signed_in(ada).post(reverse("projects"), data).content.decode()
+    assert invalid_fields(shown) == ["description"]
+    assert "The description has at most 500 characters." in shown
 
 
 def test_only_an_empty_project_is_deleted(ada):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import signals
-from memory.errors import InvalidInputError, NotFoundError
+from memory.errors import InvalidFieldError, InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion, Exchange, Membership, MembershipChange, Space
 from memory.spaces.access import personal_space
 from memory.text import clean_name, clean_text
@@ -46,7 +46,7 @@ def create_project(name: str, *, description: str = "", by: uuid.UUID) -> Space:
 def change_project(project: Space, *, name: str, description: str, recall_mode: str) -> None:
     """Change what a project is called and from where its threads recall. Raises InvalidInputError."""
     if recall_mode not in Space.RecallMode.values:
-        raise InvalidInputError(_("Choose from where the threads of this project recall."))
+        raise InvalidFieldError(_("Choose from where the threads of this project recall."), "recall_mode")
     Space.objects.filter(id=project.id).update(
         name=_unused_name(name, project), description=_validated_description(description), recall_mode=recall_mode
     )
@@ -168,7 +168,6 @@ def _unused_name(name: str, renamed: Space | None) -> str:
 def _validated_description(text: str) -> str:
     text = " ".join(clean_text(text).split())
     if len(text) > MAX_DESCRIPTION_LENGTH:
-        raise InvalidInputError(
-            _("The description has at most %(most)s characters.") % {"most": MAX_DESCRIPTION_LENGTH}
-        )
+        sentence = _("The description has at most %(most)s characters.")
+        raise InvalidFieldError(sentence % {"most": MAX_DESCRIPTION_LENGTH}, "description")
     return text

@@ -19,14 +19,14 @@ from memory.api import MAX_DESCRIPTION_LENGTH, InvalidInputError
 @require_http_methods(["GET", "POST"])
 def project_list(request: AuthenticatedRequest) -> HttpResponse:
     """List the user's projects, archived ones last; a POST creates one and opens its page."""
-    error = ""
+    error: InvalidInputError | None = None
     if request.method == "POST":
         try:
             created = projects.create(
                 request.POST.get("name", ""), request.POST.get("description", ""), by=request.user
             )
         except InvalidInputError as refused:
-            error = str(refused)
+            error = refused
         else:
             messages.success(
                 request, _("%(project)s is created. Add members and documents.") % {"project": created.name}
@@ -40,7 +40,7 @@ def project_list(request: AuthenticatedRequest) -> HttpResponse:
         "max_description": MAX_DESCRIPTION_LENGTH,
         "name": request.POST.get("name", ""),
         "description": request.POST.get("description", ""),
-        "error": error,
+        "errors": projects.field_errors(error),
     }
     return render(request, "people/projects.html", context, status=422 if error else 200)
 
@@ -72,7 +72,7 @@ def change_project(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRe
             done = _("Saved.")
     except InvalidInputError as error:
         if change not in ("archive", "reopen", "delete"):
-            return render_space(request, project, error=str(error))
+            return render_space(request, project, error=error)
         messages.error(request, str(error))
     else:
         messages.success(request, done)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from cato_web.accounts import groups
+from cato_web.accounts import groups, projects
 from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest, posted_id
 from cato_web.usage.rows import usage_rows, usage_total
@@ -72,7 +72,9 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     return render_space(request, groups.space_for(request.user, space_id))
 
 
-def render_space(request: AuthenticatedRequest, space_row: Space, *, error: str = "") -> HttpResponse:
+def render_space(
+    request: AuthenticatedRequest, space_row: Space, *, error: InvalidInputError | None = None
+) -> HttpResponse:
     """Return the page of a space; `error` is about the posted settings of a project, which their form keeps."""
     members = _members(space_row, request.user)
     can_edit = groups.can_edit_members(request.user, space_row)
@@ -107,7 +109,7 @@ def render_space(request: AuthenticatedRequest, space_row: Space, *, error: str 
         "can_change": manages,
         "recall_modes": Space.RecallMode.choices,
         "max_description": memory.MAX_DESCRIPTION_LENGTH,
-        "error": error,
+        "errors": projects.field_errors(error),
     }
     for field in ("name", "description", "recall_mode"):
         context[f"posted_{field}"] = (
