@@ -267,7 +267,6 @@ from memory.text import (
 )
 from memory.utils.batching import batched, iterate_by_pk
 from memory.utils.formatting import (
-    SOURCES,
     day_of_this_year,
     day_text,
     format_date,
@@ -278,6 +277,7 @@ from memory.utils.formatting import (
     format_percent,
     format_remaining,
     format_similarity,
+    source_label,
 )
 from memory.utils.lookups import contains
 from memory.utils.rate_limits import (

@@ -70,6 +70,16 @@ def test_members_see_statistics_of_readable_data_and_administrators_of_everythin
     assert line(page, "Drift") == "none"
 
 
+def test_a_source_without_a_name_is_shown_as_it_is_stored(chroma):
+    """A later version, whose database this one opens, may have other sources."""
+    person = AdministratorFactory()
+    row = exchange(person, "Said", source="telegram")
+
+    assert line(stats(person), "telegram") == "1"
+    for path in (f"/m/{row.pk}", "/admin/exchanges", "/search?q=said"):
+        assert "telegram" in signed_in(person).get(path).content.decode()
+
+
 def test_growth_counts_exchanges_at_the_end_of_each_week(chroma, alice):
     for days in (20, 20, 10, 1):
         row = exchange(alice, f"Said {days}")

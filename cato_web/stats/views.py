@@ -21,7 +21,6 @@ from cato_web.stats.evaluations import evaluations
 from cato_web.stats.figures import Figures, figures
 from memory import api as memory
 from memory.api import (
-    SOURCES,
     DocumentVersion,
     Exchange,
     Job,
@@ -198,7 +197,7 @@ def _recalls(counted: Figures) -> Chart | None:
 
 
 def _source_lines(counts: MemoryCounts) -> list[Line]:
-    return [Line(str(SOURCES[source]), format_number(count)) for source, count in counts.by_source.items()]
+    return [Line(memory.source_label(source), format_number(count)) for source, count in counts.by_source.items()]
 
 
 def _forgotten_lines(counted: Figures) -> list[Line]:

@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy, ngettext
 from chat.rows.receipts import FactRow
 from chat.rows.thread_titles import thread_titles
 from memory.api import (
-    SOURCES,
     Exchange,
     ExchangeView,
     Hit,
@@ -24,6 +23,7 @@ from memory.api import (
     format_number,
     format_similarity,
     marked_excerpt,
+    source_label,
 )
 
 MOST_COUNTED = 10_000  # exchanges that a search covered
@@ -179,6 +179,9 @@ def _attribution(exchange: ExchangeView) -> str:
         return exchange.location.label
     if exchange.statement_state:
         return str(_STATES[exchange.statement_state])
-    sentences = {Exchange.Source.CHAT: _("Said by %(name)s"), Exchange.Source.NOTE: _("Noted by %(name)s")}
-    sentence = sentences.get(Exchange.Source(exchange.source), "%(name)s, %(source)s")
-    return sentence % {"name": exchange.owner_name, "source": SOURCES[exchange.source]}
+    sentences: dict[str, str] = {
+        Exchange.Source.CHAT: _("Said by %(name)s"),
+        Exchange.Source.NOTE: _("Noted by %(name)s"),
+    }
+    sentence = sentences.get(exchange.source, "%(name)s, %(source)s")
+    return sentence % {"name": exchange.owner_name, "source": source_label(exchange.source)}

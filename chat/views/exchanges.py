@@ -18,7 +18,15 @@ from chat.models import Turn
 from chat.realtime.sync import PAGE_SIZE
 from chat.turns.uses import count_citing_answers
 from memory import api as memory
-from memory.api import SOURCES, Exchange, PageRequest, feedback_for_exchanges, locations_of, parse_passage, passage_url
+from memory.api import (
+    Exchange,
+    PageRequest,
+    feedback_for_exchanges,
+    locations_of,
+    parse_passage,
+    passage_url,
+    source_label,
+)
 
 _FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")
 _IN_THREAD = gettext_noop("The text stays in the thread. Attached files are deleted.")
@@ -53,7 +61,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
         {
             "section": "search",
             "exchange": exchange,
-            "source": SOURCES[exchange.source],
+            "source": source_label(exchange.source),
             "space_name": exchange.space.display_name,
             "forget_url": reverse("forget_exchange", args=[exchange.id]) if can_forget else "",
             "feedback": feedback,

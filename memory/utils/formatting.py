@@ -26,6 +26,11 @@ SOURCES = {
 }
 
 
+def source_label(source: str) -> str:
+    """Return the name of a source, or what is stored if it is none of them, as in a database of a later version."""
+    return str(SOURCES.get(source, source))
+
+
 def format_number(value: float, decimal_places: int = 0) -> str:
     """Return a number such as 1,204 or 1.204, rounded first because Django truncates decimal places."""
     return formats.number_format(Decimal(f"{value:.{decimal_places}f}"), decimal_places or None, force_grouping=True)

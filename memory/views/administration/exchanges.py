@@ -28,7 +28,7 @@ from memory.models import Chunk, Document, EmbeddingJob, Exchange, Job, Operatio
 from memory.spaces import access
 from memory.text import excerpt
 from memory.utils.batching import iterate_by_pk
-from memory.utils.formatting import SOURCES, format_number
+from memory.utils.formatting import format_number, source_label
 from memory.utils.streaming import iterate_in_thread
 from memory.views.administration.shared import (
     BulkSelection,
@@ -200,7 +200,7 @@ def _build_row(request: PageRequest, exchange: Exchange, visible_spaces: access.
         who=str(exchange.owner),
         space_name=space_column(exchange.space, request),
         space_kind=exchange.space.kind,
-        source=str(SOURCES[exchange.source]),
+        source=source_label(exchange.source),
         said_at=exchange.timestamp,
         state=names[Job.State(states[0])] if states else _("not in the index"),
         reveal_url=reverse("reveal", args=[exchange.space_id]) if hidden else "",
