@@ -87,7 +87,10 @@ def error_page(request: HttpRequest, error: Exception) -> HttpResponse:
     """Render the page of an error with its message."""
     status, _code = status_of(error)
     status = 400 if status == 422 else status
-    response = _render(request, "400.html", str(error), status)
+    heading = _("Bad request.") if status == 400 else _("This is not possible at the moment.")
+    if isinstance(error, RateLimitedError):
+        heading = _("Too many requests.")
+    response = _render(request, "400.html", str(error), status, heading)
     if isinstance(error, UsageLimitError):
         response.headers["Retry-After"] = str(error.retry_after)
     return response
@@ -101,7 +104,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Render Django's 400 errors, most often because a request is too large."""
     sentence = _("This is too much or cannot be read. Shorten it or split it; what you wrote is still on your page.")
-    return _render(request, "400.html", sentence, 400)
+    return _render(request, "400.html", sentence, 400, _("Bad request."))
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -115,13 +118,15 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return _render(request, "403.html", sentence, 403)
 
 
-def _render(request: HttpRequest, page: str, error: str, status: int) -> HttpResponse:
+def _render(request: HttpRequest, page: str, error: str, status: int, heading: str = "") -> HttpResponse:
     """Render the page of an error, or only its message for a part of a page, which stays as it is.
+
+    Pages of one kind of error have their own heading.
 
     By its header: requests that fail early have not passed the middleware of htmx.
     """
     if not request.headers.get("HX-Request"):
-        return render(request, page, {"error": error, "status": status}, status=status)
+        return render(request, page, {"error": error, "heading": heading}, status=status)
     response = render(request, "components/_error_toast.html", {"error": error}, status=status)
     response.headers["HX-Reswap"] = "none"
     return response

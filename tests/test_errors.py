@@ -56,13 +56,33 @@ def test_the_most_specific_class_decides(error, expected):
     assert set(ERROR_TABLE) >= {memory_errors.CatoError, memory_errors.NotFoundError}
 
 
-@pytest.mark.parametrize("name", ["400", "403", "404", "429", "500", "offline"])
+@pytest.mark.parametrize("name", ["400", "403", "404", "500", "offline"])
 def test_the_title_of_an_error_page_says_what_its_heading_says(alice, name):
     request = signed_in(alice).get("/settings").wsgi_request
-    page = render_to_string(f"{name}.html", {"error": "", "status": 409}, request)
+    page = render_to_string(f"{name}.html", {"error": "", "heading": "Not possible."}, request)
     (title,) = re.findall(r"<title>\s*(.*?)\s*· Cato\s*</title>", page, re.DOTALL)
     (heading,) = re.findall(r"<h1>\s*(.*?)\s*</h1>", page, re.DOTALL)
     assert title == heading
+
+
+@pytest.mark.parametrize(
+    ("error", "heading"),
+    [
+        (memory_errors.InvalidInputError("wrong"), "Bad request."),
+        (memory_errors.RateLimitedError("often"), "Too many requests."),
+        (chat_errors.ConflictError("busy"), "This is not possible at the moment."),
+        (VectorStoreUnavailableError("away"), "This is not possible at the moment."),
+    ],
+)
+def test_an_error_page_says_what_kind_of_error_it_is(alice, monkeypatch, error, heading):
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    monkeypatch.setattr("memory.api.build_recall_filter", fail)
+    page = signed_in(alice).get("/search").content.decode()
+    assert f"<h1>{heading}</h1>" in page
+    assert f"<title>{heading} · Cato</title>" in page
+    assert str(error) in page
 
 
 def test_a_page_without_vector_store_answers_503_with_retry_after(alice, monkeypatch):
