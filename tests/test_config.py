@@ -184,6 +184,22 @@ def test_a_local_provider_may_use_http_and_its_secret_is_redacted() -> None:
     assert domains == ["halden.example", "b.example"]
 
 
+def test_a_comma_at_the_end_of_a_list_adds_nothing_to_it(tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt.md"
+    conf = load(
+        environ={
+            "CATO_LLM_SYSTEM_PROMPT_FILES": f"{prompt},",
+            "CATO_LOCATIONS": f"handbook={tmp_path}, ",
+            "CATO_OPENID_ADMINISTRATORS": " it,,ops, ",
+            "CATO_OPENID_ONLY_EMAILS_OF": "halden.example,",
+        }
+    )
+    assert conf.llm.system_prompt_files == [prompt]
+    assert conf.locations == {"handbook": tmp_path}
+    assert conf.openid.administrators == ["it", "ops"]
+    assert conf.openid.only_emails_of == ["halden.example"]
+
+
 def test_the_configuration_is_immutable() -> None:
     conf = load(environ={})
     with pytest.raises(ValueError, match="frozen"):

@@ -26,8 +26,8 @@ def url_with_scheme(*schemes: str) -> AfterValidator:
 
 
 def split_list(value: object) -> object:
-    """Return the parts of a text between commas, as environment variables have them."""
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    """Return the parts of a text between commas, as environment variables have them, without empty ones."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 def _check_origin(origin: str) -> str:
@@ -41,9 +41,10 @@ def split_pairs(value: object) -> object:
     """Return the pairs in a text, as environment variables have them: names with folders or other names."""
     if not isinstance(value, str):
         return value
-    if any("=" not in part for part in value.split(",")):
+    parts = [part for part in value.split(",") if part.strip()]
+    if any("=" not in part for part in parts):
         raise ValueError("it should be name=value, several separated by commas")
-    pairs = (part.split("=", 1) for part in value.split(","))
+    pairs = (part.split("=", 1) for part in parts)
     return {alias.strip(): folder.strip() for alias, folder in pairs}
 
 
