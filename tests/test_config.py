@@ -200,6 +200,16 @@ def test_a_comma_at_the_end_of_a_list_adds_nothing_to_it(tmp_path: Path) -> None
     assert conf.openid.only_emails_of == ["halden.example"]
 
 
+def test_a_directory_on_this_machine_needs_no_encryption() -> None:
+    """Without `users_base`, which is checked next, no address is accepted."""
+    for host in ("127.0.0.1", "127.0.0.2:1389", "[::1]", "localhost"):
+        with pytest.raises(ConfigError, match="users_base"):
+            load(environ={"CATO_LDAP_URL": f"ldap://{host}"})
+    for host in ("10.0.0.7", "localhost.example.org"):
+        with pytest.raises(ConfigError, match="not be encrypted"):
+            load(environ={"CATO_LDAP_URL": f"ldap://{host}"})
+
+
 def test_the_configuration_is_immutable() -> None:
     conf = load(environ={})
     with pytest.raises(ValueError, match="frozen"):

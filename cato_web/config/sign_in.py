@@ -15,6 +15,7 @@ from cato_web.config.fields import (
     check_domain,
     check_issuer,
     check_scopes,
+    is_loopback,
     split_list,
     split_pairs,
     url_with_scheme,
@@ -74,11 +75,7 @@ class Ldap(Section):
         if not self.url:
             return self
         address = urlsplit(self.url)
-        if (
-            address.scheme == "ldap"
-            and not self.start_tls
-            and address.hostname not in ("127.0.0.1", "::1", "localhost")
-        ):
+        if address.scheme == "ldap" and not self.start_tls and not is_loopback(address.hostname or ""):
             raise ValueError("passwords would not be encrypted on their way: use ldaps://, or set start_tls to true")
         if not self.users_base:
             raise ValueError(f"url is set ({self.url}), so users_base should be too: where people are in the directory")
