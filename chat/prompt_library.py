@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 from django.db import transaction
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import access, commands
 from chat.errors import ConflictError, InvalidMessageError, InvalidNameError
 from chat.models import SavedPrompt
-from memory.api import Space, clean_text, ensure_open, format_number, has_visible_text
+from memory.api import Space, clean_text, contains, ensure_open, format_number, has_visible_text
 
 MAX_PROMPTS = 200  # of a space
 MAX_OFFERED = 50
@@ -66,6 +67,19 @@ def delete(prompt: SavedPrompt) -> None:
 def delete_of_person(person_id: uuid.UUID) -> None:
     """Delete the prompts in the personal space of a person whose account is deleted."""
     SavedPrompt.objects.filter(space__owner_id=person_id).delete()
+
+
+def list_readable(person_id: uuid.UUID, *, space: Space | None = None, query: str = "") -> QuerySet[SavedPrompt]:
+    """Return the prompts that this person may read, whose names contain the query, with their spaces and authors.
+
+    Those of the person come first, then those of groups and projects, then those of the team; each by name.
+    """
+    prompts = access.readable_prompts(person_id).filter(contains("name", _normalise_name(query)))
+    if space is not None:
+        prompts = prompts.filter(space=space)
+    return prompts.select_related("space", "author").order_by(
+        _SPACE_ORDER, Lower("space__name"), "space_id", "name", "id"
+    )
 
 
 def find_offered(person_id: uuid.UUID, beginning: str = "") -> Sequence[SavedPrompt]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import timedelta
 
 import pytest
 from django.db.models import Q
 from django.utils import timezone
 
-from chat.models import Thread
+from chat.models import SavedPrompt, Thread
 from chat.threads.reader_marks import set_archived
 from memory.models import Exchange
 from memory.spaces import access
@@ -110,6 +111,57 @@ def test_archived_threads_and_titles_are_found_in_a_long_list(person, short):
     assert "Thread 46" not in found  # nor in the list beside the page, which has sixty
     assert "Thread 57" not in found
     assert "Thread 57" in signed_in(person).get("/threads?archived=yes").content.decode()
+
+
+def save_prompts(person, space, names) -> None:
+    SavedPrompt.objects.bulk_create(
+        SavedPrompt(space=space, author=person, name=name, text=f"Text of {name}") for name in names
+    )
+
+
+def prompt_names(person, **query) -> list[str]:
+    page = signed_in(person).get("/prompts", query).content.decode()
+    return re.findall(r'dir="auto">/([^<]*)</h3>', page)
+
+
+def test_prompts_are_in_pages_by_space_and_name(person):
+    crew = group("Crew", person)
+    save_prompts(person, access.team_space(), ["z-team"])
+    save_prompts(person, crew, [f"crew-{number:03}" for number in range(70)])
+    save_prompts(person, access.personal_space(person.pk), ["own"])
+    pages = [signed_in(person).get("/prompts", {"page": number}).content.decode() for number in (1, 2)]
+
+    assert prompt_names(person, page=1) == ["own", *(f"crew-{number:03}" for number in range(49))]
+    assert prompt_names(person, page=2) == [*(f"crew-{number:03}" for number in range(49, 70)), "z-team"]
+    assert [page.count(f'id="of-{crew.pk}"') for page in pages] == [1, 1]
+    assert "Page 1 of 2" in pages[0]
+    assert "Next page" in pages[0]
+
+
+def test_prompts_are_filtered_by_name_and_space(person):
+    crew = group("Crew", person)
+    save_prompts(person, crew, ["weekly-report", "minutes"])
+    save_prompts(person, access.personal_space(person.pk), ["report"])
+
+    assert prompt_names(person, q="Report") == ["report", "weekly-report"]
+    assert prompt_names(person, q="/Weekly report") == ["weekly-report"]
+    assert prompt_names(person, space=crew.pk) == ["minutes", "weekly-report"]
+    assert prompt_names(person, space=crew.pk, q="report") == ["weekly-report"]
+    assert "No matching prompts." in signed_in(person).get("/prompts?q=x").content.decode()
+    assert signed_in(person).get("/prompts", {"space": group("Other").pk}).status_code == 404
+
+
+def test_a_prompt_that_was_just_added_or_edited_is_on_the_page_that_opens(person):
+    save_prompts(person, access.personal_space(person.pk), [f"n{number:03}" for number in range(100)])
+    browser = signed_in(person)
+
+    page = browser.post("/prompts", {"name": "n099a", "text": "The last one"}, follow=True).content.decode()
+    assert "Page 3 of 3" in page
+    assert "The last one" in page
+    first = SavedPrompt.objects.get(name="n060")
+    url = f"/prompts/{first.pk}/edit"
+    assert "Page 2 of 3" in browser.post(url, {"name": "n060", "text": "Edited"}, follow=True).content.decode()
+    assert "Page 1 of 3" in browser.get("/prompts", {"at": first.pk, "page": 1}).content.decode()
 
 
 def test_administrators_forget_all_of_a_long_list(chroma, monkeypatch):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat import access, prompt_library
+from chat import prompt_library
 from chat.models import SavedPrompt
 from memory import api as memory
 from memory.api import excerpt
@@ -57,21 +57,18 @@ class OfferedPromptRow:
     text_url: str
 
 
-def sections(person_id: uuid.UUID) -> list[PromptSection]:
-    """Return the prompts of each space that this person reads: theirs, those of their groups, then the team's."""
-    of_space = defaultdict[uuid.UUID, list[SavedPrompt]](list)
-    for prompt in access.readable_prompts(person_id).select_related("author"):
-        of_space[prompt.space_id].append(prompt)
-    spaces = memory.list_readable_spaces(person_id)
-    managed = memory.managed_space_ids(person_id, spaces)
+def sections(person_id: uuid.UUID, prompts: Iterable[SavedPrompt]) -> list[PromptSection]:
+    """Return the prompts, which are sorted by space, in sections of one space each."""
+    of_spaces = [(space, list(rows)) for space, rows in groupby(prompts, key=lambda prompt: prompt.space)]
+    managed = memory.managed_space_ids(person_id, [space for space, _rows in of_spaces])
     return [
         PromptSection(
             space_id=space.id,
             kind=space.kind,
             name=_("For you") if space.owner_id else space.display_name,
-            rows=_prompt_rows(person_id, of_space[space.id], is_managed=space.id in managed),
+            rows=_prompt_rows(person_id, rows, is_managed=space.id in managed),
         )
-        for space in spaces
+        for space, rows in of_spaces
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,15 +17,28 @@ from chat.errors import ConflictError, InvalidMessageError, InvalidNameError
 from chat.models import SavedPrompt
 from chat.rows.saved_prompts import offered_rows, sections
 from memory import api as memory
-from memory.api import InvalidInputError, NotFoundError, PageRequest, clean_text, parse_space, parse_uuid
+from memory.api import (
+    InvalidInputError,
+    LongPaginator,
+    NotFoundError,
+    PageRequest,
+    clean_text,
+    listed_space,
+    parse_space,
+    parse_uuid,
+)
 
+_PAGE_SIZE = 50
 # Errors shown at a field of the form, which keeps its values.
 _FORM_ERRORS = (InvalidInputError, ConflictError)
 
 
 @require_http_methods(["GET", "POST"])
 def saved_prompts(request: PageRequest) -> HttpResponse:
-    """List the prompts that this person reads; POST adds one. `?from=` is a turn whose message fills the form."""
+    """List the prompts that this person reads, by pages, filtered by space and by name; POST adds one.
+
+    `?from=` is a turn whose message fills the form. `?at=` opens the page with this prompt, if `?page=` names none.
+    """
     if request.method == "GET":
         turn_id = request.GET.get("from", "")
         text = ""
@@ -126,14 +140,27 @@ def _form(*, name: str = "", text: str = "", error: Exception | None = None) -> 
 
 
 def _page(request: PageRequest, form: dict[str, object], *, chosen: str, status: int = 200) -> HttpResponse:
+    space, query = listed_space(request), clean_text(request.GET.get("q", "")).strip()
+    prompts = prompt_library.list_readable(request.user.pk, space=space, query=query)
+    number = request.GET.get("page") or _page_number(prompts, parse_uuid(request.GET.get("at", "")))
+    page = LongPaginator(prompts, _PAGE_SIZE, is_by_name=True).get_page(number)
     context = {
         "section": "settings",
-        "sections": sections(request.user.pk),
+        "sections": sections(request.user.pk, page),
+        "page": page,
+        "space": space,
+        "query": query,
         "choices": memory.list_open_spaces(request.user.pk),
         "chosen": chosen,
     }
     return render(request, "chat/prompt_library.html", context | form, status=status)
 
 
+def _page_number(prompts: QuerySet[SavedPrompt], prompt_id: uuid.UUID | None) -> int:
+    """Return the number of the page with this prompt, 1 if it is on none."""
+    ids = list(prompts.values_list("id", flat=True)) if prompt_id else []
+    return ids.index(prompt_id) // _PAGE_SIZE + 1 if prompt_id in ids else 1
+
+
 def _url_of(prompt: SavedPrompt) -> str:
-    return f"{reverse('saved_prompts')}#prompt-{prompt.id}"
+    return reverse("saved_prompts", query={"at": prompt.id}, fragment=f"prompt-{prompt.id}")
