@@ -20,6 +20,32 @@ PAGES = [
     "/settings/password",
     "/instructions", "/prompts", "/settings/delete-account", "/settings/model", "/admin/people", "/admin/groups", "/admin/exchanges", "/admin/jobs",
 ]  # fmt: skip
+# Names and reasons as long as they can be, without blanks, where pages show them beside something else.
+_LONGEST_NAMES = """
+from datetime import timedelta
+from django.utils import timezone
+from cato_web.accounts import projects
+from cato_web.accounts.models import User
+from chat.models import Mention, ToolServer
+from memory.models import Membership, Reveal
+from memory.spaces import access
+from tests.factories import PersonFactory, exchange, statement, thread, turn
+word = "Donaudampfschifffahrtsgesellschaft" * 9
+administrator = User.objects.get(email={email!r})
+captain, team, now = PersonFactory(name=word[:80]), access.team_space(), timezone.now()
+note = exchange(captain, "The harbour opens at eight.", "", space=team, source="vadd_command")
+statement(note, text=word[:280])
+print("path", f"/m/{{note.pk}}")
+print("path", "/search?q=harbour")
+title = thread(captain, space=team, title=word[:80])
+Mention.objects.create(turn=turn(title, "@Admin"), person=administrator)
+project = projects.create(word[5:85], "", by=captain)
+Membership.objects.create(space=project, person=administrator)
+ToolServer.objects.create(name=word[:40], error=word[:300])
+Reveal.objects.create(
+    space=access.personal_space(captain.pk), by=administrator, reason=word[:300], at=now, ends_at=now + timedelta(hours=1)
+)
+"""
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 RIGHT_EDGE = "document.querySelector('.sidebar').getBoundingClientRect().right"
 
@@ -64,6 +90,24 @@ def test_no_german_page_scrolls_sideways(ada, visit, width):
     for path in [thread, *PAGES]:
         page.goto(path)
         assert page.evaluate(SIDEWAYS) <= 0, path
+
+
+def test_the_longest_names_fit_on_every_german_page(german, ada, visit):
+    output = german.manage("shell", "--verbosity", "0", "-c", _LONGEST_NAMES.format(email=ada.email)).stdout
+    paths = [line.removeprefix("path ") for line in output.splitlines() if line.startswith("path ")]
+    paths += ["/stats", "/knowledge", "/mentions", "/admin/groups", "/admin/exchanges", "/settings/tools"]
+    page = visit(ada, "/")
+    for width in (390, 1000, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        for path in paths:
+            page.goto(path)
+            assert page.evaluate(SIDEWAYS) <= 0, (path, width)
+
+
+def test_all_german_tabs_of_the_administration_are_in_view_in_a_wide_window(ada, visit):
+    page = visit(ada, "/admin/audit", viewport={"width": 1280, "height": 800})
+    for tab in page.locator(".tabs a").all():
+        expect(tab).to_be_in_viewport(ratio=1)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
