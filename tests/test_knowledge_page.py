@@ -76,11 +76,19 @@ def test_a_statement_is_shown_with_its_state_sources_and_place(memory, person):
 
     assert RETRIES in page
     assert f"Decided by {person.name}" in page
-    assert re.search(r"in Winter power review ?\. 2 sources", page), page
+    assert re.search(r"in Winter power review ?, 2 sources", page), page
     assert "2 sources" in page
     assert "From now on 28 retries." in page
     assert "Said by Jana Kohl" in page
     assert "1 statement" in page
+
+
+def test_no_full_stop_follows_a_date_that_may_end_with_one(memory, person):
+    """As "30. Nov." in German."""
+    statement(said(person, "From now on 28 retries."))
+    page = signed_in(person).get("/knowledge").content.decode()
+    assert "</time>" in page
+    assert not re.search(r"</time>\s*\.", page)
 
 
 def test_a_reader_confirms_an_unconfirmed_statement(memory, person):
