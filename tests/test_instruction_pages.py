@@ -7,11 +7,13 @@ import uuid
 
 import pytest
 from django.urls import reverse
+from django.utils.translation import override
 
 from chat.instructions import editing
 from chat.instructions.applying import count_answers
 from chat.llm import endpoint as model_endpoint
 from chat.models import Instruction, Thread, Turn
+from chat.rows.instructions import space_section
 from memory.models import Membership
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, api_client, group, signed_in, thread, turn
@@ -165,6 +167,14 @@ def test_readers_see_those_of_a_space_and_its_managers_change_them(person, crew)
     assert signed_in(reader).post("/instructions", {"text": "x", "space": str(crew.id)}).status_code == 403
     assert signed_in(stranger).post("/instructions", {"text": "x", "space": str(crew.id)}).status_code == 404
     assert Instruction.objects.get().off_at is None
+
+
+def test_you_alone_can_edit_with_a_verb_of_the_second_person_in_german(person, crew):
+    editing.add(crew, "Answer in metric units.", by=person.id)
+    with override("de"):
+        section, _is_managed = space_section(person.id, crew)
+    assert "du kann " not in section.editors_text
+    assert not section.rows[0].author_text.endswith(" du")
 
 
 def test_administrators_change_those_of_the_team_but_not_of_a_person(person):

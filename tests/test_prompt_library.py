@@ -7,11 +7,13 @@ import uuid
 
 import pytest
 from django.urls import reverse
+from django.utils.translation import override
 
 from cato_web.accounts import deletion as account_deletion
 from chat import commands, prompt_library
 from chat.errors import ConflictError, InvalidMessageError, InvalidNameError
 from chat.models import SavedPrompt, Turn
+from chat.rows.saved_prompts import sections
 from memory.models import Membership
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, group, signed_in, thread, turn
@@ -101,6 +103,13 @@ def test_a_person_adds_edits_and_deletes_a_prompt(person):
     delete(person, prompt)
     assert not SavedPrompt.objects.exists()
     assert "No prompts yet" in page_of(person)
+
+
+def test_a_prompt_of_ones_own_is_not_written_by_a_nominative_in_german(person):
+    save(personal(person), by=person)
+    with override("de"):
+        (section,) = sections(person.id, prompt_library.list_readable(person.id))
+    assert not section.rows[0].author_text.endswith(" du")
 
 
 def test_every_reader_of_a_group_uses_and_adds_its_prompts(crew, manager, author, reader):

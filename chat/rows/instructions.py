@@ -11,7 +11,7 @@ from itertools import chain
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 
 from chat import access
 from chat.instructions.applying import AppliedInstruction, count_answers
@@ -187,7 +187,7 @@ def _instruction_row(
     person_id: uuid.UUID, row: Instruction, readable: set[uuid.UUID], *, answers: int, is_managed: bool
 ) -> InstructionRow:
     has_source = row.turn is not None and row.turn.thread_id in readable
-    author = _("you") if row.author_id == person_id else row.author.name
+    author = pgettext("author", "you") if row.author_id == person_id else row.author.name
     by = _("by %(name)s") if has_source else _("Written by %(name)s") if row.turn is None else _("Said by %(name)s")
     applied = ngettext("Applied to %(count)s answer", "Applied to %(count)s answers", answers)
     return InstructionRow(
@@ -232,5 +232,7 @@ def _editors_text(space: Space, count: int, names: Sequence[str]) -> str:
         return _("%(readers)s; administrators can edit") % {"readers": readers}
     if not names:
         return readers
+    if names == [_("you")]:
+        return _("%(readers)s; you can edit") % {"readers": readers}
     sentence = ngettext("%(readers)s; %(names)s can edit", "%(readers)s; %(names)s can edit", len(names))
     return sentence % {"readers": readers, "names": format_list(names)}

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from chat import prompt_library
 from chat.models import SavedPrompt
@@ -90,7 +91,7 @@ def _prompt_rows(person_id: uuid.UUID, prompts: Sequence[SavedPrompt], *, is_man
     rows = []
     for prompt in prompts:
         can_change = is_managed or prompt.author_id == person_id
-        author = _("you") if prompt.author_id == person_id else prompt.author.name
+        author = pgettext("author", "you") if prompt.author_id == person_id else prompt.author.name
         rows.append(
             PromptRow(
                 id=prompt.id,
