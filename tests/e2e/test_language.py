@@ -46,6 +46,18 @@ Reveal.objects.create(
     space=access.personal_space(captain.pk), by=administrator, reason=word[:300], at=now, ends_at=now + timedelta(hours=1)
 )
 """
+_DISABLED_WEBHOOK = """
+from django.utils import timezone
+from cato_web.accounts.models import ApiToken, User
+from cato_web.accounts.tokens import create_token
+from cato_web.webhooks.models import Webhook
+person = User.objects.get(email={email!r})
+create_token(person, name="Programm", scopes=["read"], days=30)
+Webhook.objects.create(
+    api_token=ApiToken.objects.get(person=person), address="https://programs.example/hook", encrypted_secret=b"x",
+    position=0, due_at=timezone.now(), state="failed", error="500",
+)
+"""
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 RIGHT_EDGE = "document.querySelector('.sidebar').getBoundingClientRect().right"
 
@@ -102,6 +114,13 @@ def test_the_longest_names_fit_on_every_german_page(german, ada, visit):
         for path in paths:
             page.goto(path)
             assert page.evaluate(SIDEWAYS) <= 0, (path, width)
+
+
+def test_the_german_buttons_of_a_disabled_webhook_are_large_enough(german, ada, visit):
+    german.manage("shell", "--verbosity", "0", "-c", _DISABLED_WEBHOOK.format(email=ada.email))
+    page = visit(ada, "/settings", viewport={"width": 1280, "height": 800})
+    expect(page.get_by_role("button", name="Einschalten: https://programs.example/hook")).to_be_visible()
+    assert violations(page) == []
 
 
 def test_all_german_tabs_of_the_administration_are_in_view_in_a_wide_window(ada, visit):
