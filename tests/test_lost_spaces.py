@@ -17,8 +17,9 @@ from cato_web.mcp.reading import search_memory
 from chat import commands
 from chat.commands import CommandContext
 from chat.models import Thread
+from memory.exchanges.records import NewRecord, upsert_records
 from memory.models import Document, Membership, Space
-from memory.retrieval import search
+from memory.retrieval import query_embedding, search
 from tests.factories import api_client, document, exchange, group, signed_in, thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,6 +35,7 @@ def crew(memory: Any, person: User) -> Space:
     message = f"The spare key of the lighthouse is with the {SECRET}."
     exchange(person, message, f"With the {SECRET}.", space=space, thread_id=talk.pk)
     document(person, f"Key of the lighthouse {SECRET}.txt", message, space=space)
+    upsert_records([NewRecord("key", message)], space=space, owner_id=person.pk)
     memory.index_pending()
     return space
 
@@ -68,6 +70,11 @@ def by_api_recall(person: User) -> str:
     return api_client(person).post("/api/recall", body, content_type="application/json").content.decode()
 
 
+def in_records(person: User) -> str:
+    body = json.dumps({"text": QUESTION})
+    return api_client(person).post("/api/records/query", body, content_type="application/json").content.decode()
+
+
 def in_thread_by_api(person: User) -> str:
     talk = Thread.objects.get()
     return api_client(person).get(f"/api/threads/{talk.pk}/search", {"q": QUESTION}).content.decode()
@@ -88,6 +95,7 @@ def by_mcp(person: User) -> str:
         by_api("/api/search", q=QUESTION),
         by_api("/api/context", text=QUESTION),
         by_api_recall,
+        in_records,
         in_thread_by_api,
         by_mcp,
     ],
@@ -99,10 +107,11 @@ def test_nothing_is_found_in_a_space_that_is_lost_meanwhile(crew, person, monkey
 
 
 def leave_while_embedding(person: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    embed = search.embed_async
+    embed = query_embedding.embed_async
 
     def leave_and_embed(*args: Any, **options: Any) -> Any:
         Membership.objects.filter(person=person).delete()
         return embed(*args, **options)
 
     monkeypatch.setattr(search, "embed_async", leave_and_embed)
+    monkeypatch.setattr(query_embedding, "embed_async", leave_and_embed)

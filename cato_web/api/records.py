@@ -46,6 +46,7 @@ def query_records(request: ApiRequest, query: record_schemas.RecordQuery) -> rec
         top_k=query.topK,
         filters=query.filters,
         prefer=query.prefer,
+        reader_id=current_user(request).pk,
     )
     return record_schemas.Records(records=[record_schemas.Record.model_validate(hit) for hit in hits])
 

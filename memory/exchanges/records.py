@@ -28,6 +28,7 @@ from memory.index.embedding_policy import may_receive_query
 from memory.knowledge.sources import lock_with_statements
 from memory.models import Event, Exchange, IndexGeneration, Record, Space
 from memory.retrieval import get_strategy, query_embedding
+from memory.retrieval.exchange_views import still_readable_ids
 from memory.retrieval.types import Query, RankedHits
 from memory.spaces.access import SpaceIds, ensure_open, in_spaces
 from memory.text import clean_text
@@ -112,13 +113,14 @@ def query_records(
     top_k: int = 8,
     filters: Mapping[str, object] | None = None,
     prefer: Mapping[str, object] | None = None,
+    reader_id: uuid.UUID | None = None,
 ) -> list[RecordHit]:
     """Return the best `top_k` records of `spaces`, not gated.
 
     They are ranked by cosine similarity to `vector`, or by vector and lexical search for `text`. All hits match
     `filters`; those that also match `prefer` come first. If the vector store fails, the search is lexical. If that
-    finds nothing, the records that match the filters are returned, newest first. Raises InvalidInputError and
-    VectorStoreDisabledError.
+    finds nothing, the records that match the filters are returned, newest first. `reader_id` is that of `search`.
+    Raises InvalidInputError and VectorStoreDisabledError.
     """
     _require_vector_store()
     if not 1 <= top_k <= MAX_RESULTS:
@@ -138,10 +140,15 @@ def query_records(
     )
     if not spaces:
         return []
-    if not prefer:
-        return _query_once(query, required)
-    preferred = _query_once(query, all_of(required, parse_filter(prefer)))
-    return (preferred + _query_once(query, all_of(required, parse_filter({"$not": prefer}))))[:top_k]
+    if prefer:
+        hits = _query_once(query, all_of(required, parse_filter(prefer)))
+        hits = (hits + _query_once(query, all_of(required, parse_filter({"$not": prefer}))))[:top_k]
+    else:
+        hits = _query_once(query, required)
+    if reader_id is None:
+        return hits
+    readable = still_readable_ids([hit.exchange_id for hit in hits], spaces=spaces, reader_id=reader_id)
+    return [hit for hit in hits if hit.exchange_id in readable]
 
 
 def delete_records(

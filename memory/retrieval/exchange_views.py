@@ -20,10 +20,17 @@ def load_views(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ExchangeView]:
 
 
 def still_readable(hits: Sequence[Hit], *, spaces: SpaceIds, reader_id: uuid.UUID) -> list[Hit]:
-    """Return the hits that are still findable in those of `spaces` that this person may read now.
+    """Return the hits that are still findable in those of `spaces` that this person may read now."""
+    ids = still_readable_ids([hit.exchange.id for hit in hits], spaces=spaces, reader_id=reader_id)
+    return [hit for hit in hits if hit.exchange.id in ids]
+
+
+def still_readable_ids(ids: Sequence[uuid.UUID], *, spaces: SpaceIds, reader_id: uuid.UUID) -> set[uuid.UUID]:
+    """Return the ids of the exchanges that are still findable in those of `spaces` that this person may read now.
 
     An embedding model may take seconds, in which the person can lose a space, or something can be forgotten or moved.
     """
-    found = in_spaces(Exchange.objects.findable().filter(id__in=[hit.exchange.id for hit in hits]), spaces)
-    ids = set(found.filter(space__in=readable_spaces(reader_id)).values_list("id", flat=True)) if hits else set()
-    return [hit for hit in hits if hit.exchange.id in ids]
+    if not ids:
+        return set()
+    found = in_spaces(Exchange.objects.findable().filter(id__in=ids), spaces)
+    return set(found.filter(space__in=readable_spaces(reader_id)).values_list("id", flat=True))

@@ -94,10 +94,10 @@ def recall(
 ) -> SearchResults:
     """Return the hits for a conversation; `messages` are its last messages, newest last.
 
-    The other arguments are those of `RecallOptions`, and `reader_id` is that of `search`. Hits pass the gate, number at most `context_results` and fit into
-    `context_max_tokens`. If the index or the embedding model does not answer, only terms are searched and `note` is
-    LEXICAL_ONLY; if the model may not receive the messages, it is NOT_EMBEDDED. A strategy or reranker that is unusable
-    or fails gives no hits and FAILED.
+    The other arguments are those of `RecallOptions`, and `reader_id` is that of `search`. Hits pass the gate, number at
+    most `context_results` and fit into `context_max_tokens`. If the index or the embedding model does not answer, only
+    terms are searched and `note` is LEXICAL_ONLY; if the model may not receive the messages, it is NOT_EMBEDDED. A
+    strategy or reranker that is unusable or fails gives no hits and FAILED.
     """
     options = RecallOptions(
         spaces=spaces,
