@@ -229,6 +229,19 @@ def test_the_margin_states_which_instructions_applied(person):
     assert "brief" not in page
 
 
+def test_no_full_stop_follows_a_date_in_the_margin(person):
+    """German dates may end with one: "30. Nov."."""
+    row = editing.add(access.personal_space(person.id), "Be brief.", by=person.id)
+    talk = thread(person)
+    say(talk, "How far is Kiel?", detected=False)
+    editing.edit(row, "Be very brief.")
+
+    listed = margin(person, talk).partition('class="applied-instructions__list"')[2].partition("</ul>")[0]
+    assert "</time>" in listed
+    assert not re.search(r"</time>\s*\.", listed)
+    assert re.search(r"</time>\s*</p>\s*<p[^>]*>Edited since\.</p>", listed)
+
+
 def test_the_margin_of_a_moved_thread_does_not_show_those_of_a_person(memory, person, crew):
     from chat import services
 
