@@ -105,19 +105,44 @@ def test_the_groups_page_creates_renames_and_dissolves(ada):
     assert not Space.objects.filter(kind="group").exists()
 
 
-def test_the_groups_page_has_pages_and_a_filter(ada):
+@pytest.fixture
+def listed(ada):
+    """Return a function that returns the groups and projects on a page of the list, in order."""
+
+    def names(**query: object) -> list[str]:
+        page = signed_in(ada).get(reverse("admin_groups"), query).content.decode()
+        return re.findall(r"<bdi>(Crew [^<]*)</bdi>", page)
+
+    return names
+
+
+def test_the_groups_page_has_pages_and_a_filter(ada, listed):
     for number in range(25):
         group(f"Crew {number:02}")
     projects.create("Crew of buoys", "", by=ada)
-    page, address = signed_in(ada), reverse("admin_groups")
 
-    def listed(**query: object) -> list[str]:
-        return re.findall(r"<bdi>(Crew [^<]*)</bdi>", page.get(address, query).content.decode())
-
-    assert listed() == [*(f"Crew {number:02}" for number in range(20)), "Crew of buoys"]
+    assert listed() == [f"Crew {number:02}" for number in range(20)]
     assert listed(page=2) == [*(f"Crew {number:02}" for number in range(20, 25)), "Crew of buoys"]
     assert listed(q="crew 2") == [f"Crew {number}" for number in range(20, 25)]
     assert listed(q="buoys") == ["Crew of buoys"]
+
+
+def test_projects_are_in_pages_after_the_groups(ada, listed):
+    group("Crew of boats")
+    for number in range(30):
+        projects.create(f"Crew {number:02}", "", by=ada)
+
+    assert listed() == ["Crew of boats", *(f"Crew {number:02}" for number in range(19))]
+    assert listed(page=2) == [f"Crew {number:02}" for number in range(19, 30)]
+    second = signed_in(ada).get(reverse("admin_groups"), {"page": 2}).content.decode()
+    assert "Page 2 of 2" in second
+    assert "No groups yet" not in second
+
+
+def test_the_groups_page_says_that_there_are_no_groups_above_the_projects(ada, listed):
+    projects.create("Crew of buoys", "", by=ada)
+    page = signed_in(ada).get(reverse("admin_groups")).content.decode()
+    assert page.index("No groups yet") < page.index("Crew of buoys")
 
 
 def test_a_wrong_name_of_a_group_stays_in_its_form_beside_the_error(ada):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import django_filters as filters
@@ -46,7 +46,7 @@ class GroupRow:
 @admin_required
 @require_http_methods(["GET", "POST"])
 def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
-    """List the groups, by pages, and projects with their members, filtered by name, or create a group."""
+    """List the groups, then the projects, by pages, with their members, filtered by name, or create a group."""
     error = ""
     if request.method == "POST":
         try:
@@ -56,14 +56,14 @@ def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
         else:
             messages.success(request, _("%(group)s is created, and you manage it.") % {"group": group.name})
             return redirect("admin_groups")
-    selection = GroupSelection(request.GET, Space.objects.filter(kind__in=Space.WITH_MEMBERS).order_by("name", "id"))
-    of_kind = {kind: selection.qs.filter(kind=kind) for kind in Space.WITH_MEMBERS}
-    page = LongPaginator(of_kind[Space.Kind.GROUP], _PAGE_SIZE, is_by_name=True).get_page(request.GET.get("page"))
+    spaces = Space.objects.filter(kind__in=Space.WITH_MEMBERS)
+    selection = GroupSelection(request.GET, spaces.order_by("kind", "name", "id"))  # "group" sorts before "project"
+    page = LongPaginator(selection.qs, _PAGE_SIZE, is_by_name=True).get_page(request.GET.get("page"))
     context = {
         "selection": selection,
         "page": page,
-        "groups": _rows(Space.objects.filter(pk__in=[space.pk for space in page])),
-        "projects": _rows(of_kind[Space.Kind.PROJECT]),
+        "groups": _rows(page, Space.Kind.GROUP),
+        "projects": _rows(page, Space.Kind.PROJECT),
         "name": request.POST.get("name", ""),
         "error": error,
     }
@@ -97,5 +97,6 @@ def change_group(request: AuthenticatedRequest, group_id: uuid.UUID) -> HttpResp
     return render(request, "people/change_group.html", _TAB | form, status=422 if error else 200)
 
 
-def _rows(spaces: QuerySet[Space]) -> list[GroupRow]:
+def _rows(page: Iterable[Space], kind: Space.Kind) -> list[GroupRow]:
+    spaces = Space.objects.filter(pk__in=[space.pk for space in page if space.kind == kind])
     return [GroupRow(space.id, space.name, names) for space, names in groups.with_member_names(spaces)]
