@@ -294,6 +294,20 @@ def test_a_page_without_instructions_says_so_and_offers_the_field(person):
     assert "Add an instruction" in page
 
 
+def test_a_space_without_instructions_has_no_section_and_can_be_chosen_for_the_first(person, crew):
+    editing.add(access.personal_space(person.id), "Be brief.", by=person.id)
+    page = page_of(person)
+    assert f'id="of-{access.personal_space(person.id).id}"' in page
+    assert f'id="of-{crew.id}"' not in page
+    assert "No instructions yet" not in page
+    assert f'<option value="{crew.id}"' in page
+
+    signed_in(person).post("/instructions", {"text": METRIC, "space": str(crew.id)})
+    page = page_of(person)
+    assert f'id="of-{crew.id}"' in page
+    assert METRIC in page
+
+
 def test_a_turn_without_instructions_has_no_panel(person):
     talk = thread(person)
     turn(talk)

@@ -113,11 +113,11 @@ def list_offers(person_id: uuid.UUID) -> list[OfferRow]:
 
 
 def sections(person_id: uuid.UUID) -> list[InstructionSection]:
-    """Return the instructions of this person, then those of each space that has any or that they manage, the team last."""
+    """Return the instructions of this person, then those of each space that has any, the team last."""
     spaces = memory.list_readable_spaces(person_id)
-    kept, managed = _kept(spaces), memory.managed_space_ids(person_id, spaces)
-    shown = [space for space in spaces if space.id in kept or space.id in managed]
-    return _sections(person_id, shown, kept, managed)
+    kept = _kept(spaces)
+    shown = [space for space in spaces if space.id in kept]
+    return _sections(person_id, shown, kept, memory.managed_space_ids(person_id, shown))
 
 
 def space_section(person_id: uuid.UUID, space: Space) -> tuple[InstructionSection, bool]:
