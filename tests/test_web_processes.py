@@ -61,7 +61,7 @@ def test_each_web_process_returns_the_sums_of_all(cato, ada):
         assert len({_figure(page, 'cato_answers_total{state="complete"}') for page in pages}) == 1
 
         ended = _listening(cato)[0]
-        lost = _connected(cato)[ended.pid]
+        lost = _pages_by_process(cato, sockets)[ended.pid]
         ended.kill()
         ended.wait(10)
 
@@ -83,10 +83,10 @@ def test_while_one_web_process_is_down_the_other_serves_and_it_comes_back(cato):
 def _sockets_of_both(cato: Cato, person: Client, thread: str, stack: ExitStack) -> Sequence[PageSocket]:
     """Open pages of a thread until both web processes have one."""
     sockets: list[PageSocket] = []
-    while len(_connected(cato)) < 2 and len(sockets) < _MAX_SOCKETS:
+    while len(_pages_by_process(cato, sockets)) < 2 and len(sockets) < _MAX_SOCKETS:
         sockets.append(stack.enter_context(open_socket(person, thread)))
         sockets[-1].hello()
-    assert len(_connected(cato)) == 2
+    assert len(_pages_by_process(cato, sockets)) == 2
     return sockets
 
 
@@ -103,9 +103,9 @@ def _listening(cato: Cato) -> list[psutil.Process]:
     return [c for c in children if any(s.laddr.port == port and s.status == "LISTEN" for s in c.net_connections("tcp"))]
 
 
-def _connected(cato: Cato) -> Counter[int]:
-    """Return the number of connections from this process by web process."""
-    own = {s.laddr.port for s in psutil.Process().net_connections("tcp") if s.status == "ESTABLISHED"}
+def _pages_by_process(cato: Cato, sockets: Sequence[PageSocket]) -> Counter[int]:
+    """Return the number of these pages by web process."""
+    own = {page.connection.local_address[1] for page in sockets}
     return Counter(
         web.pid
         for web in _listening(cato)
