@@ -1,7 +1,7 @@
-"""Prometheus metrics: of the web processes of this machine, and gauges from the database.
+"""Prometheus metrics of the web processes, and gauges from the database.
 
-The web processes that one `serve` starts share an address, so whichever is asked returns the sums of all: the library
-writes the values of each into the folder that the environment names.
+Several web processes of one `serve` share an address, so whichever answers returns the sums of all: the library keeps the
+values of each in a file, in the folder that PROMETHEUS_MULTIPROC_DIR names.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from django.core.cache import cache
@@ -58,13 +59,14 @@ def exposition() -> bytes:
 
 
 def _sums(folder: str) -> CollectorRegistry:
-    """Return the sums of the processes with values in the folder; streams and pages of ended processes are gone."""
+    """Return the sums of all processes with a file in the folder, without the streams and pages of those that ended."""
     for file in Path(folder).glob("gauge_live*.db"):
         process_id = int(file.stem.rpartition("_")[2])
         try:
             os.kill(process_id, 0)
-        except ProcessLookupError:
-            mark_process_dead(process_id, folder)
+        except (ProcessLookupError, PermissionError):  # it ended, and somebody else's process may have its id now
+            with suppress(FileNotFoundError):  # another request removes the same file
+                mark_process_dead(process_id, folder)
     registry = CollectorRegistry()
     MultiProcessCollector(registry, folder)
     return registry
