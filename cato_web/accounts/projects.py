@@ -17,7 +17,7 @@ from cato_web.accounts.services import record_audit
 from chat.models import Thread
 from chat.realtime.notifications import active_readers, notify_after_commit
 from memory import api as memory
-from memory.api import InvalidFieldError, InvalidInputError, Membership, NotFoundError, Space
+from memory.api import Membership, NotFoundError, Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,6 @@ def change(project: Space, *, name: str, description: str, recall_mode: str, by:
     memory.change_project(project, name=name, description=description, recall_mode=recall_mode)
     record_audit(by, AuditEntry.Action.PROJECT_CHANGED, str(project.id))
     notify_after_commit(active_readers(project))
-
-
-def field_errors(error: InvalidInputError | None) -> dict[str, str]:
-    """Return the errors of the fields of the form, "" for those that have none."""
-    field = error.field if isinstance(error, InvalidFieldError) else "name"
-    return dict.fromkeys(("name", "description", "recall_mode"), "") | ({field: str(error)} if error else {})
 
 
 @transaction.atomic

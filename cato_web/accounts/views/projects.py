@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import groups, projects
 from cato_web.accounts.views import AuthenticatedRequest
-from cato_web.accounts.views.spaces import render_space
+from cato_web.accounts.views.spaces import project_errors, render_space
 from memory.api import MAX_DESCRIPTION_LENGTH, InvalidInputError
 
 
@@ -40,7 +40,7 @@ def project_list(request: AuthenticatedRequest) -> HttpResponse:
         "max_description": MAX_DESCRIPTION_LENGTH,
         "name": request.POST.get("name", ""),
         "description": request.POST.get("description", ""),
-        "errors": projects.field_errors(error),
+        "errors": project_errors(error),
     }
     return render(request, "people/projects.html", context, status=422 if error else 200)
 

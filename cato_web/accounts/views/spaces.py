@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from cato_web.accounts import groups, projects
+from cato_web.accounts import groups
 from cato_web.accounts.models import User
 from cato_web.accounts.views import AuthenticatedRequest, posted_id
 from cato_web.usage.rows import usage_rows, usage_total
@@ -27,7 +27,7 @@ from chat.usage.counting import month_start
 from chat.usage.limits import limit_states
 from chat.usage.reports import UsageFilter
 from memory import api as memory
-from memory.api import InvalidInputError, Membership, MembershipChange, Space
+from memory.api import InvalidFieldError, InvalidInputError, Membership, MembershipChange, Space
 
 _MAX_CHANGES = 30
 _SENTENCES = {
@@ -109,7 +109,7 @@ def render_space(
         "can_change": manages,
         "recall_modes": Space.RecallMode.choices,
         "max_description": memory.MAX_DESCRIPTION_LENGTH,
-        "errors": projects.field_errors(error),
+        "errors": project_errors(error),
     }
     for field in ("name", "description", "recall_mode"):
         context[f"posted_{field}"] = (
@@ -207,3 +207,9 @@ def _changes(space_row: Space) -> list[ChangeRow]:
         sentence = _(sentences[MembershipChange.Kind(row.kind)])
         changes.append(ChangeRow(row.at, sentence % {"by": row.by, "name": row.person}))
     return changes
+
+
+def project_errors(error: InvalidInputError | None) -> dict[str, str]:
+    """Return the error of each field of the form of a project, "" for those that have none."""
+    field = error.field if isinstance(error, InvalidFieldError) else "name"
+    return dict.fromkeys(("name", "description", "recall_mode"), "") | ({field: str(error)} if error else {})
