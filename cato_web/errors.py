@@ -87,9 +87,10 @@ def error_page(request: HttpRequest, error: Exception) -> HttpResponse:
     """Render the page of an error with its message."""
     status, _code = status_of(error)
     status = 400 if status == 422 else status
-    heading = _("Bad request.") if status == 400 else _("This is not possible at the moment.")
     if isinstance(error, RateLimitedError):
         heading = _("Too many requests.")
+    else:
+        heading = _("Bad request.") if status == 400 else _("This is not possible at the moment.")
     response = _render(request, "400.html", str(error), status, heading)
     if isinstance(error, UsageLimitError):
         response.headers["Retry-After"] = str(error.retry_after)
@@ -121,9 +122,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def _render(request: HttpRequest, page: str, error: str, status: int, heading: str = "") -> HttpResponse:
     """Render the page of an error, or only its message for a part of a page, which stays as it is.
 
-    Pages of one kind of error have their own heading.
-
-    By its header: requests that fail early have not passed the middleware of htmx.
+    `heading` is for 400.html, which several kinds of errors share. htmx is recognised by its header, since requests that
+    fail early have not passed its middleware.
     """
     if not request.headers.get("HX-Request"):
         return render(request, page, {"error": error, "heading": heading}, status=status)

@@ -4,7 +4,7 @@ CatoError
 ├── NotFoundError        missing, or not readable by this person; the response is the same for both
 ├── RateLimitedError     more requests within a minute than are allowed
 ├── InvalidInputError    a query, id or argument that cannot be used
-│   ├── InvalidFieldError      it is that of one field of a form, which has several
+│   ├── InvalidFieldError      the same for the value of one field of a form
 │   ├── StatementConflictError a statement was changed by somebody else
 │   ├── RecordConflictError    a record with this id belongs to another person
 │   └── DocumentConflictError  a document with this name belongs to another person
@@ -72,7 +72,7 @@ class InvalidInputError(CatoError):
 
 
 class InvalidFieldError(InvalidInputError):
-    """The value of one `field` of a form, which has several, cannot be used."""
+    """The value of one `field` of a form cannot be used; the others may be right."""
 
     def __init__(self, message: str, field: str) -> None:
         super().__init__(message)

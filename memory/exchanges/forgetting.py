@@ -138,9 +138,9 @@ def _mark_passages(exchanges: Sequence[Exchange]) -> None:
 
 
 def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID]) -> None:
-    """Mark for purging all collections of the spaces of these exchanges, and those with their vectors or of followers.
+    """Mark for purging the collections of the spaces of these exchanges and of those that follow them, and of their vectors.
 
-    All at once: the rows of collections are locked until the transaction ends, in the order of their ids.
+    All in one call, since the rows of collections stay locked until the transaction ends and are locked in one order.
     """
     space_ids, keys = set[uuid.UUID](), set[int]()
     for batch in batched(exchange_ids, _BATCH_SIZE):

@@ -102,8 +102,8 @@ def search(
     """Return the `count` best hits for `text` in `spaces`; hits below the gate are included and marked.
 
     Exchanges in `exclude` are left out, and those that `person_id` marked as not relevant. With `limits_sources`, the
-    share of one author or document is limited as in a recall. `text_space` is as in `SearchOptions`. What `reader_id` may
-    not read any more when the hits are known is left out; who passes no reader checks this.
+    share of one author or document is limited as in a recall. `text_space` is as in `SearchOptions`. With
+    `reader_id`, hits in spaces that this person has lost meanwhile are left out; without it, the caller checks that.
 
     If the index does not answer, or the embedding model may not receive the text, only terms are searched, the note says
     so and no hit has a similarity. Otherwise only lexical hits that are not among the nearest have no similarity.
