@@ -214,6 +214,7 @@ def test_figures_of_a_large_store_are_cached_for_those_who_may_read_the_same(chr
     # As if counting had taken long.
     monkeypatch.setattr("cato_web.stats.figures._QUICK", -1)
     monkeypatch.setattr("cato_web.stats.figures._CACHED_TIMES", 10_000)
+    monkeypatch.setattr("cato_web.stats.figures._MIN_CACHED_EXCHANGES", 1)
     exchange(alice, "Mine")
     assert "Counted:" not in stats(alice)
     exchange(alice, "Another")
@@ -226,3 +227,14 @@ def test_figures_of_a_large_store_are_cached_for_those_who_may_read_the_same(chr
     assert tile(stats(bob), "Remembered").startswith("2<")
     cache.clear()
     assert tile(stats(alice), "Remembered").startswith("2<")
+
+
+def test_figures_of_a_small_store_are_always_counted_anew(chroma, alice, monkeypatch):
+    # As if counting had taken long on a busy machine.
+    monkeypatch.setattr("cato_web.stats.figures._QUICK", -1)
+    monkeypatch.setattr("cato_web.stats.figures._CACHED_TIMES", 10_000)
+    for count in (1, 2):
+        exchange(alice, f"Mine {count}")
+        page = stats(alice)
+        assert tile(page, "Remembered").startswith(f"{count}<")
+        assert "Counted:" not in page

@@ -17,7 +17,9 @@ from memory import api as memory
 
 _MONTH = timedelta(days=30)
 _GROWTH_WEEKS, _MIN_GROWTH_WEEKS, _RECALL_WEEKS, _DAYS = 26, 8, 12, 14
-_QUICK = 0.1  # seconds; what takes longer to count is cached
+# What takes longer than this to count is cached, but not with few exchanges: there only a busy machine takes long, and
+# the next count is quick.
+_QUICK, _MIN_CACHED_EXCHANGES = 0.1, 1_000  # seconds, exchanges
 # Figures are cached for 100 times as long as counting took, at most for 600 seconds.
 _CACHED_TIMES, _MAX_CACHED = 100, 600
 
@@ -54,7 +56,7 @@ def figures(spaces: memory.SpaceIds | None, by: memory.DateField) -> tuple[Figur
     started = time.monotonic()
     counted = _count(spaces, by)
     took = time.monotonic() - started
-    if took > _QUICK:
+    if took > _QUICK and counted.counts.exchanges >= _MIN_CACHED_EXCHANGES:
         keep(key, counted, min(math.ceil(_CACHED_TIMES * took), _MAX_CACHED))
     return counted, False
 
