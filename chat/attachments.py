@@ -30,22 +30,38 @@ _UNSENT_MAX_AGE = timedelta(days=2)
 _BATCH_SIZE = 200
 
 
-def store_attachment(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: uuid.UUID | None = None) -> Attachment:
-    """Store an uploaded image, or a document with its text, which a scan lacks. None as its id: a new one.
+def store_attachment(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
+    """Store an uploaded image or document. Raises a CatoError if the file is neither, or too large."""
+    return save_attachment(read_attachment(file, owner_id=owner_id), file)
 
-    Raises a CatoError if the file is neither, or too large.
+
+def read_attachment(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: uuid.UUID | None = None) -> Attachment:
+    """Return an attachment that is not saved yet, of a document with its text, which a scan lacks. None as its id: a new one.
+
+    Extracting a text can take long, so it is not done in a transaction. Raises a CatoError like `store_attachment`.
     """
     id = attachment_id or uuid.uuid4()
     if _media_type(file):
-        return store_image(file, owner_id=owner_id, attachment_id=id)
+        return _read_image(file, owner_id=owner_id, id=id)
     name = memory.normalise_name(file.name or "")[-_MAX_NAME_LENGTH:]
     extracted = memory.extract_text(file, name=name)
-    row = Attachment(id=id, owner_id=owner_id, name=name, text=extracted.text, pages=extracted.pages)
-    return _store(row, file)
+    return Attachment(id=id, owner_id=owner_id, name=name, text=extracted.text, pages=extracted.pages)
+
+
+def save_attachment(attachment: Attachment, file: File[bytes]) -> Attachment:
+    """Store an attachment that was read from this file, with it."""
+    attachment.file.save(attachment.name, file, save=False)
+    with memory.delete_file_on_rollback(str(attachment.file.name)):
+        attachment.save(force_insert=True)
+    return attachment
 
 
 def store_image(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: uuid.UUID | None = None) -> Attachment:
-    """Store an uploaded image. Raises InvalidMessageError if it is not an image or too large."""
+    """Store an image. Raises InvalidMessageError if it is not an image or too large."""
+    return save_attachment(_read_image(file, owner_id=owner_id, id=attachment_id or uuid.uuid4()), file)
+
+
+def _read_image(file: File[bytes], *, owner_id: uuid.UUID, id: uuid.UUID) -> Attachment:
     name = clean_text(file.name or "").strip()[-_MAX_NAME_LENGTH:] or _("Picture")
     limit = settings.CATO.chat.max_image_mb
     if file.size > limit * 1_000_000:
@@ -56,15 +72,14 @@ def store_image(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: uuid.U
     media_type = _media_type(file)
     if not media_type:
         raise InvalidMessageError(_("%(name)s is not a supported image (PNG, JPEG, GIF, WebP).") % {"name": name})
-    id = attachment_id or uuid.uuid4()
-    return _store(Attachment(id=id, owner_id=owner_id, name=name, media_type=media_type), file)
+    return Attachment(id=id, owner_id=owner_id, name=name, media_type=media_type)
 
 
 def store_text(file: File[bytes], *, text: str, attachment_id: uuid.UUID, owner_id: uuid.UUID) -> Attachment:
     """Store a text file that is imported; the caller has its text."""
     name = memory.normalise_name(file.name or "")[-_MAX_NAME_LENGTH:]
     row = Attachment(id=attachment_id, owner_id=owner_id, name=name, text=text[: memory.MAX_EXTRACTED_CHARACTERS])
-    return _store(row, file)
+    return save_attachment(row, file)
 
 
 def own_attachments(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> tuple[Attachment, ...]:
@@ -239,13 +254,6 @@ def _forget_documents_of(attachments: Iterable[Attachment], *, by: uuid.UUID | N
     documents = memory.Document.objects.filter(id__in=thread_ids).values_list("id", "space_id", "owner_id")
     forgotten = [id for id, space_id, owner_id in documents if owner_id == by or space_id == spaces.get(thread_ids[id])]
     memory.forget_documents(forgotten, by=by)
-
-
-def _store(attachment: Attachment, file: File[bytes]) -> Attachment:
-    attachment.file.save(attachment.name, file, save=False)
-    with memory.delete_file_on_rollback(str(attachment.file.name)):
-        attachment.save(force_insert=True)
-    return attachment
 
 
 def _media_type(file: File[bytes]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import connection
 from django.utils import timezone
 
 from cato_web.accounts.export import archive as own_data
@@ -26,6 +27,7 @@ from chat.imports.importer import import_conversations
 from chat.instructions.editing import add as add_instruction
 from chat.models import Attachment, ImportJob, Instruction, SavedPrompt, Thread, Turn
 from chat.turns.forgetting import forget_everywhere
+from memory import api
 from memory.administration import reveals
 from memory.api import NewRecord
 from memory.documents.deletion import cancel_document
@@ -379,6 +381,25 @@ def test_an_import_that_goes_on_attaches_no_file_to_what_was_moved_or_forgotten(
 
     assert imported.attachments.exists() is not bool(change)
     assert not Document.objects.filter(space__kind="group").exists()
+
+
+def test_an_import_reads_a_file_outside_the_transaction_that_attaches_it(memory, alice, bob, monkeypatch):
+    asked = remembered_turn(alice, thread(alice), "What is on it?", "A gate.")
+    add_attachments(asked, [store_attachment(ContentFile(b"# Plan\n\nDig first.", name="plan.md"), owner_id=alice.pk)])
+    file = io.BytesIO(b"".join(stream_zip(own_data.archive_files(select_own(alice, timezone.now())))))
+    savepoints = []
+    extract_text = api.extract_text
+
+    def extract(*args, **options):
+        savepoints.append(list(connection.savepoint_ids))
+        return extract_text(*args, **options)
+
+    monkeypatch.setattr("memory.api.extract_text", extract)
+
+    import_conversations(file, person_id=bob.pk)
+
+    assert Turn.objects.get(author=bob).attachments.get().text
+    assert savepoints == [[]]
 
 
 def test_if_the_last_version_of_an_imported_document_is_cancelled_the_one_before_is_read(memory, alice, bob):

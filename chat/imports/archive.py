@@ -19,7 +19,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from chat import access
-from chat.attachments import add_attachments, store_attachment, store_documents
+from chat.attachments import add_attachments, read_attachment, save_attachment, store_documents
 from chat.imports.extras import PartCounts
 from chat.imports.files import lock_turns
 from chat.imports.formats.archive import (
@@ -141,16 +141,18 @@ class ArchiveImport:
             raise InvalidInputError(_("The file was lost before the export."))
         if Attachment.objects.filter(id=id).exists():
             return False
-        with self._opened(part.path) as file, transaction.atomic():
-            # They can have been forgotten while the file was unpacked.
-            if not (turns := self._own_turns(ids)):
-                return None
+        with self._opened(part.path) as file:
             file.name = part.title
-            attachment = store_attachment(file, owner_id=self.person_id, attachment_id=id)
-            for turn in turns:
-                add_attachments(turn, [*turn.attachments.all(), attachment])
-                if turn.exchange_id is not None:
-                    store_documents(turn, [attachment])
+            attachment = read_attachment(file, owner_id=self.person_id, attachment_id=id)
+            with transaction.atomic():
+                # They can have been forgotten while the file was read.
+                if not (turns := self._own_turns(ids)):
+                    return None
+                save_attachment(attachment, file)
+                for turn in turns:
+                    add_attachments(turn, [*turn.attachments.all(), attachment])
+                    if turn.exchange_id is not None:
+                        store_documents(turn, [attachment])
         return True
 
     def _own_turns(self, ids: Collection[uuid.UUID]) -> list[Turn]:
