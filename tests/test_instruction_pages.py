@@ -116,6 +116,7 @@ def test_a_suggestion_is_offered_to_its_author_only(person, crew):
     page = page_of(person)
     assert "Suggested." in page
     assert "Release notes" in page
+    assert "No instructions yet" not in page
 
 
 def test_a_member_who_is_no_manager_keeps_for_themselves_only(person):
@@ -175,6 +176,18 @@ def test_you_alone_can_edit_with_a_verb_of_the_second_person_in_german(person, c
         section, _is_managed = space_section(person.id, crew)
     assert "du kann " not in section.editors_text
     assert not section.rows[0].author_text.endswith(" du")
+
+
+def test_a_manager_whose_name_is_the_word_for_you_is_not_taken_for_the_reader(person, crew):
+    reader = PersonFactory()
+    Membership.objects.create(space=crew, person=reader)
+    editing.add(crew, "Answer in metric units.", by=person.id)
+    person.name = "du"
+    person.save()
+
+    with override("de"):
+        assert "kannst" in space_section(person.id, crew)[0].editors_text
+        assert "kannst" not in space_section(reader.id, crew)[0].editors_text
 
 
 def test_administrators_change_those_of_the_team_but_not_of_a_person(person):

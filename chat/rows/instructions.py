@@ -217,22 +217,23 @@ def _editors_texts(person_id: uuid.UUID, spaces: Sequence[Space]) -> dict[uuid.U
     """Return e.g. "6 people; you and Aisha can edit" for each of these shared spaces."""
     counts = memory.count_readers(spaces)
     managers = Membership.objects.filter(space__in=spaces, role=Membership.Role.MANAGER, person__is_active=True)
-    names: dict[uuid.UUID, list[str]] = {}
+    editors: dict[uuid.UUID, list[Membership]] = {}
     for manager in sorted(
         managers.select_related("person"), key=lambda one: (one.person_id != person_id, str(one.person))
     ):
-        name = _("you") if manager.person_id == person_id else str(manager.person)
-        names.setdefault(manager.space_id, []).append(name)
-    return {space.id: _editors_text(space, counts[space.id], names.get(space.id, [])) for space in spaces}
+        editors.setdefault(manager.space_id, []).append(manager)
+    return {space.id: _editors_text(person_id, space, counts[space.id], editors.get(space.id, [])) for space in spaces}
 
 
-def _editors_text(space: Space, count: int, names: Sequence[str]) -> str:
+def _editors_text(person_id: uuid.UUID, space: Space, count: int, editors: Sequence[Membership]) -> str:
     readers = ngettext("%(count)s person", "%(count)s people", count) % {"count": format_number(count)}
     if space.kind == Space.Kind.TEAM:
         return _("%(readers)s; administrators can edit") % {"readers": readers}
-    if not names:
+    if not editors:
         return readers
-    if names == [_("you")]:
+    # Not in the sentence with names: in other languages its verb differs.
+    if [editor.person_id for editor in editors] == [person_id]:
         return _("%(readers)s; you can edit") % {"readers": readers}
+    names = [_("you") if editor.person_id == person_id else str(editor.person) for editor in editors]
     sentence = ngettext("%(readers)s; %(names)s can edit", "%(readers)s; %(names)s can edit", len(names))
     return sentence % {"readers": readers, "names": format_list(names)}
