@@ -67,7 +67,7 @@ def test_the_confirmation_explains_that_the_turn_keeps_its_text(memory, client, 
     assert "The text stays in the thread. Attached files are deleted." in questions["chat"]
     assert "stays in the original file" in questions["passage"]
     assert "Its text is deleted" in questions["note"]
-    assert "thread." not in questions["note"].split('class="button-row"')[0].split("<h2>")[-1]
+    assert "thread." not in questions["note"].split('class="button-row"')[0].split("<h1>")[-1]
 
 
 def test_forgetting_by_command_returns_to_the_thread(memory, client, person, long_thread):
