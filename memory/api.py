@@ -57,7 +57,7 @@ from memory.exchanges.lifecycle import NewExchange, activate, deactivate, rememb
 from memory.exchanges.moving import is_being_read, move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.receipts import count_vectors, next_erasure_attempt, receipt_for
-from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
+from memory.exchanges.records import NewRecord, delete_records, upsert_records
 from memory.exchanges.states import MemoryState, memory_states, states_of
 from memory.exchanges.supersessions import CONFIRMED, REJECTED, decisions_of
 from memory.exchanges.supersessions import decide as decide_supersession
@@ -175,6 +175,7 @@ from memory.retrieval.recall_log import (
     recall_rate,
     recalled_for,
 )
+from memory.retrieval.record_search import query_records
 from memory.retrieval.search import MAX_RESULTS, SearchResults, ensure_enabled, is_relevant, search
 from memory.retrieval.surroundings import surroundings
 from memory.retrieval.topics import get_relevant_context, related_threads, search_by_topic

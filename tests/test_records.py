@@ -10,10 +10,11 @@ import pytest
 
 from memory.embeddings import local
 from memory.errors import InvalidInputError, VectorStoreDisabledError, VectorStoreUnavailableError
-from memory.exchanges.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
+from memory.exchanges.records import NewRecord, delete_records, upsert_records
 from memory.index import generations, store
 from memory.index.indexing import get_record_vectors
 from memory.models import EmbeddingJob, Exchange, IndexGeneration, Record
+from memory.retrieval.record_search import RecordHit, query_records
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 
@@ -169,7 +170,7 @@ def test_an_identical_upsert_does_nothing(memory, person, upsert):
         (NewRecord("device-2", "  "), "device-2 has no text"),
         (NewRecord("", SERVER), "1 to 255 characters"),
         (NewRecord("x" * 256, SERVER), "1 to 255 characters"),
-        (NewRecord("device-1", SERVER), "device-1 is there twice"),
+        (NewRecord("device-1", SERVER), "device-1 occurs twice"),
         (NewRecord("device-2", SERVER, {"zone": None}), "zone is something else"),
         (NewRecord("device-2", SERVER, vector=[1.0, 2.0]), "vectors of 384 numbers .*, not 2"),
         (NewRecord("device-2", SERVER, vector=[0.0] * DIMENSION), "not all zero"),
@@ -242,8 +243,8 @@ def test_topk_limits_the_hits_from_1_to_100(upsert, query, top_k):
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ({}, "with a text or with a vector"),
-        ({"text": " \x00"}, "with a text or with a vector"),
+        ({}, "with a text or a vector"),
+        ({"text": " \x00"}, "with a text or a vector"),
         ({"vector": [1.0]}, "vectors of 384 numbers"),
         ({"text": "x", "filters": {"zone": {"$like": "D"}}}, "zone cannot be compared"),
         ({"text": "x", "prefer": {"zone": None}}, "zone is compared with"),

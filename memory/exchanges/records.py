@@ -1,12 +1,11 @@
-"""Store, query and delete records, which other programs store under their own ids."""
+"""Store and delete records, which other programs store under their own ids."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 from django.conf import settings
@@ -22,24 +21,21 @@ from memory.exchanges.forgetting import forget
 from memory.exchanges.lifecycle import NewExchange, remember_many, update_exchange
 from memory.exchanges.metadata import Checked, validate_metadata
 from memory.exchanges.requeueing import requeue_changed
-from memory.filters import Filter, all_of, parse_filter, to_sql
+from memory.filters import parse_filter, to_sql
 from memory.index import generations
-from memory.index.embedding_policy import may_receive_query
 from memory.knowledge.sources import lock_with_statements
-from memory.models import Event, Exchange, IndexGeneration, Record, Space
-from memory.retrieval import get_strategy, query_embedding
-from memory.retrieval.exchange_views import still_readable_ids
-from memory.retrieval.types import Query, RankedHits
+from memory.models import Event, Exchange, Record, Space
 from memory.spaces.access import SpaceIds, ensure_open, in_spaces
 from memory.text import clean_text
 
 MAX_RECORDS = 1000
-MAX_RESULTS = 100
 MAX_ID_LENGTH = 255
 
 Vector = Sequence[float] | NDArray[np.float32]
 # Maximum number of conflicting ids in a message, and of characters of each.
 _SHOWN_IDS, _SHOWN_CHARS = 20, 80
+# A condition on exchanges.
+IS_RECORD = Q(record__isnull=False, forgotten_at=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +50,6 @@ class NewRecord:
     metadata: Mapping[str, object] = field(default_factory=dict)
     vector: Vector | None = None
     timestamp: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RecordHit:
-    """A found record. `similarity` is in [-1, 1], or None if it was not found by its vector."""
-
-    id: str
-    exchange_id: uuid.UUID
-    text: str
-    metadata: Checked
-    similarity: float | None
-    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +70,8 @@ def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid
     RecordConflictError if an id belongs to another person, and EmbeddingError if a vector cannot be checked because
     the model's dimension is unknown.
     """
-    _require_vector_store()
+    if not settings.CATO.vector_store.enabled:
+        raise VectorStoreDisabledError
     ensure_open(space)
     validated = _validate_records(records)
     with transaction.atomic():
@@ -105,52 +90,6 @@ def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid
     return [ids[r.id] for r in validated]
 
 
-def query_records(
-    *,
-    spaces: SpaceIds,
-    text: str | None = None,
-    vector: Vector | None = None,
-    top_k: int = 8,
-    filters: Mapping[str, object] | None = None,
-    prefer: Mapping[str, object] | None = None,
-    reader_id: uuid.UUID | None = None,
-) -> list[RecordHit]:
-    """Return the best `top_k` records of `spaces`, not gated.
-
-    They are ranked by cosine similarity to `vector`, or by vector and lexical search for `text`. All hits match
-    `filters`; those that also match `prefer` come first. If the vector store fails, the search is lexical. If that
-    finds nothing, the records that match the filters are returned, newest first. `reader_id` is that of `search`.
-    Raises InvalidInputError and VectorStoreDisabledError.
-    """
-    _require_vector_store()
-    if not 1 <= top_k <= MAX_RESULTS:
-        raise InvalidInputError(f"Ask for 1 to {MAX_RESULTS} records (top_k), not {top_k}.")
-    query_text = clean_text(text or "").strip()
-    if not query_text and vector is None:
-        raise InvalidInputError("Ask with a text or with a vector.")
-    required = parse_filter(filters) if filters else None
-    active = generations.active_generation()
-    query = Query(
-        text=query_text,
-        get_vector=_query_vector(query_text, vector, active, spaces),
-        generation=active,
-        spaces=spaces,
-        limit=top_k,
-        now=timezone.now(),
-    )
-    if not spaces:
-        return []
-    if prefer:
-        hits = _query_once(query, all_of(required, parse_filter(prefer)))
-        hits = (hits + _query_once(query, all_of(required, parse_filter({"$not": prefer}))))[:top_k]
-    else:
-        hits = _query_once(query, required)
-    if reader_id is None:
-        return hits
-    readable = still_readable_ids([hit.exchange_id for hit in hits], spaces=spaces, reader_id=reader_id)
-    return [hit for hit in hits if hit.exchange_id in readable]
-
-
 def delete_records(
     *,
     spaces: SpaceIds,
@@ -165,7 +104,7 @@ def delete_records(
     """
     if ids is None and filters is None:
         raise InvalidInputError("Say which records to delete, by ids or by filters.")
-    rows = _records_in(spaces)
+    rows = records_in(spaces)
     if ids is not None:
         rows = rows.filter(record__name__in=_validate_names(ids))
     if filters is not None:
@@ -175,13 +114,18 @@ def delete_records(
         return len(forget(found, by=by))
 
 
+def records_in(spaces: SpaceIds) -> QuerySet[Exchange]:
+    """Return the exchanges of the records in these spaces."""
+    return in_spaces(Exchange.objects.filter(IS_RECORD).select_related("record"), spaces)
+
+
 def _validate_records(records: Sequence[NewRecord]) -> list[_ValidatedRecord]:
     if len(records) > MAX_RECORDS:
-        raise InvalidInputError(f"Bring at most {MAX_RECORDS} records at once, not {len(records)}.")
+        raise InvalidInputError(f"Send at most {MAX_RECORDS} records at once, not {len(records)}.")
     names = _validate_names(record.id for record in records)
     if len(set(names)) < len(names):
         duplicate = next(name for name in names if names.count(name) > 1)
-        raise InvalidInputError(f"The record {duplicate:.80} is there twice.")
+        raise InvalidInputError(f"The record {duplicate:.80} occurs twice.")
     return [_validate_record(name, record) for name, record in zip(names, records, strict=True)]
 
 
@@ -189,7 +133,7 @@ def _validate_record(name: str, record: NewRecord) -> _ValidatedRecord:
     text = clean_text(record.text)
     if not text.strip():
         raise InvalidInputError(f"The record {name:.80} has no text.")
-    vector = None if record.vector is None else _validate_vector(record.vector).astype("<f4").tobytes()
+    vector = None if record.vector is None else validate_vector(record.vector).astype("<f4").tobytes()
     return _ValidatedRecord(name, text, validate_metadata(record.metadata), vector, record.timestamp)
 
 
@@ -202,7 +146,7 @@ def _validate_names(ids: Iterable[str]) -> list[str]:
     return names
 
 
-def _validate_vector(numbers: Vector) -> NDArray[np.float32]:
+def validate_vector(numbers: Vector) -> NDArray[np.float32]:
     """Return the vector scaled to length 1. Raises InvalidInputError if it does not fit the active generation."""
     try:
         vector = np.asarray(numbers, dtype=np.float32)
@@ -272,54 +216,3 @@ def _replace(pairs: Sequence[tuple[Record, _ValidatedRecord]]) -> None:
         update_exchange(exchange, user_message=record.text, assistant_message="", metadata=record.metadata)
         if vector != record.vector:
             requeue_changed([exchange.pk], force=True)
-
-
-def _query_vector(
-    text: str, vector: Vector | None, active: IndexGeneration, spaces: SpaceIds
-) -> Callable[[], NDArray[np.float32] | None]:
-    if vector is None:
-        if not may_receive_query(active.provider, spaces):
-            return lambda: None
-        get_vectors = query_embedding.embed_async([text], generations.embedder_for(active))
-        return lambda: vectors.combined if (vectors := get_vectors()) else None
-    normalised_vector = _validate_vector(vector)
-    return lambda: normalised_vector
-
-
-def _query_once(query: Query, filters: Filter | None) -> list[RecordHit]:
-    """Return the best records that match `filters`; without a text, rank them by cosine similarity only."""
-    ranking = get_strategy("hybrid" if query.text else "default")(_only_records(query, filters))
-    hits = _hits(ranking)
-    if hits or not ranking.is_lexical_only or filters is None:
-        return hits[: query.limit]
-    rows = _records_in(query.spaces).filter(to_sql(filters)).order_by("-timestamp", "id")[: query.limit]
-    return [_hit(row, None, 0.0) for row in rows]
-
-
-def _only_records(query: Query, filters: Filter | None) -> Query:
-    # Programs also store exchanges and notes, which have `manual_entry` set.
-    records = parse_filter({"source": str(Exchange.Source.API), "manual_entry": False})
-    return replace(query, keep_duplicates=True, filters=all_of(records, filters))
-
-
-def _hits(ranking: RankedHits) -> list[RecordHit]:
-    """Return the hits that are records; other exchanges can have the same source."""
-    ids = [result.exchange.id for result in ranking.results]
-    rows = {row.pk: row for row in Exchange.objects.filter(_IS_RECORD, pk__in=ids).select_related("record")}
-    return [_hit(rows[r.exchange.id], r.similarity, r.score) for r in ranking.results if r.exchange.id in rows]
-
-
-_IS_RECORD = Q(record__isnull=False, forgotten_at=None)
-
-
-def _records_in(spaces: SpaceIds) -> QuerySet[Exchange]:
-    return in_spaces(Exchange.objects.filter(_IS_RECORD).select_related("record"), spaces)
-
-
-def _hit(row: Any, similarity: float | None, score: float) -> RecordHit:
-    return RecordHit(row.record.name, row.pk, row.user_message, row.metadata, similarity, score)
-
-
-def _require_vector_store() -> None:
-    if not settings.CATO.vector_store.enabled:
-        raise VectorStoreDisabledError

@@ -223,6 +223,7 @@ def readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
     return _readable_spaces(person_id)
 
 
+# The check on which all others depend. Other modules import the function above; tests replace this one for them, too.
 def _readable_spaces(person_id: uuid.UUID | OuterRef) -> QuerySet[Space]:
     person_of_membership = OuterRef(person_id) if isinstance(person_id, OuterRef) else person_id
     joined = Membership.objects.filter(person_id=person_of_membership).values("space_id")
