@@ -85,7 +85,7 @@ def _count_exchanges() -> int:
 def _usage() -> Iterator[Metric]:
     """Yield the usage of this month, which begins at 0 with each month."""
     tokens = GaugeMetricFamily(
-        "cato_usage_tokens", "Tokens used of models in this month, by purpose and kind.", labels=["purpose", "kind"]
+        "cato_usage_tokens", "Model usage in this month, in tokens by purpose and kind.", labels=["purpose", "kind"]
     )
     cost = GaugeMetricFamily("cato_usage_cost", "Known cost of this month, by purpose.", labels=["purpose"])
     for row in usage_by("purpose", month_start()):

@@ -38,7 +38,7 @@ def find_mentions(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
     ordered = sorted({name for name in names if name}, key=len, reverse=True)
     if not ordered:
         return []
-    # Neither within an e-mail address nor within a longer name; some scripts put no space between words.
+    # Neither within an email address nor within a longer name; some scripts put no space between words.
     alternatives = "|".join(re.escape(name) + ("" if _UNSPACED.match(name[-1]) else r"(?!\w)") for name in ordered)
     pattern = rf"(?<![A-Za-z0-9_.+-])[{SIGNS}](?:{alternatives})"
     # Each sign is compared with every name.

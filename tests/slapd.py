@@ -82,7 +82,7 @@ class Directory:
 
 
 def start(folder: Path) -> Iterator[Directory]:
-    """Start a directory with Alice and Bob, who have e-mails, Carol, who has none, and the groups eng and it."""
+    """Start a directory with Alice and Bob, who have emails, Carol, who has none, and the groups eng and it."""
     assert SLAPD
     (folder / "data").mkdir()
     _write_certificate(folder)

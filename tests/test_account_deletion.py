@@ -123,7 +123,7 @@ def test_the_account_is_closed_at_once_and_its_row_anonymised(memory, alice):
     assert "alice" not in alice.email
     assert not LoginSession.objects.filter(person=alice).exists()
     assert not [s for s in Session.objects.all() if str(alice.pk) in str(s.get_decoded())]
-    # The e-mail address can be used again.
+    # The email address can be used again.
     PersonFactory(email="alice@halden.example")
 
 
@@ -178,7 +178,7 @@ def test_the_page_counts_what_is_deleted_and_what_stays(memory, alice):
     ("email", "password", "expected"),
     [
         ("alice@halden.example", "something else", "This is not your password."),
-        ("bob@halden.example", PASSWORD, "This is not the e-mail of your account."),
+        ("bob@halden.example", PASSWORD, "This is not the email of your account."),
         ("", "", "This field is required."),
     ],
 )

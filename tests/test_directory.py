@@ -150,7 +150,7 @@ def test_nobody_joins_before_the_first_account_exists():
 
 def test_a_person_without_email_is_told_what_is_missing(ada):
     _client, response = sign_in("carol")
-    assert "does not tell Cato your e-mail" in response.content.decode()
+    assert "does not tell Cato your email" in response.content.decode()
 
 
 def test_a_deactivated_person_stays_out(ada):

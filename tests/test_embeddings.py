@@ -111,7 +111,7 @@ def test_a_folder_determines_prefixes_length_and_pooling(tmp_path: Path) -> None
 
 def test_a_folder_without_a_model_is_reported(tmp_path: Path) -> None:
     for model, message in (
-        ("no-such-model", "no folder with a model. Name a folder, or one of multilingual-e5-small"),
+        ("no-such-model", "not a folder with a model. Name a folder, or one of multilingual-e5-small"),
         (str(tmp_path), "neither tokenizer.json nor sentencepiece.bpe.model"),
     ):
         with pytest.raises(EmbeddingError, match=message) as caught:

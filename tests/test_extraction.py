@@ -466,7 +466,7 @@ def test_a_package_without_its_document_is_reported_as_damaged(error_of):
 def test_a_deeply_nested_e_mail_is_refused_before_it_is_parsed(error_of):
     parts = "".join(f"--b{n}\nContent-Type: multipart/mixed; boundary=b{n + 1}\n\n" for n in range(1, 600))
     data = f"From: a@b.example\nSubject: Nested\nContent-Type: multipart/mixed; boundary=b1\n\n{parts}"
-    assert error_of(data, "a.eml").startswith("This e-mail has more than 500 parts within parts.")
+    assert error_of(data, "a.eml").startswith("This email has more than 500 parts within parts.")
 
 
 def test_a_missing_part_is_reported_in_our_words(error_of):
@@ -724,7 +724,7 @@ def test_the_child_process_receives_no_secrets(monkeypatch, tmp_path):
     ],
 )
 def test_an_invalid_response_is_refused(message):
-    with pytest.raises(ExtractionError, match="makes no sense"):
+    with pytest.raises(ExtractionError, match="make no sense"):
         ResultParser(ExtractionLimits(max_characters=1000)).take(message)
 
 

@@ -381,7 +381,7 @@ def test_a_moved_document_is_reached_only_in_its_new_space(person, bob, memory):
 def test_a_document_cannot_be_moved_over_another_of_its_name_or_while_it_is_read(person, memory):
     crew = group("Crew", person)
     own, theirs = document(person, "plan.txt", "Ours. " * 50), document(person, "plan.txt", "Theirs. " * 50, space=crew)
-    with pytest.raises(InvalidInputError, match=r"There is a document plan\.txt in that space already"):
+    with pytest.raises(InvalidInputError, match=r"That space already has a document plan\.txt"):
         memory.move_document(own, to=crew, by=person.id)
 
     waiting = upload(person, "new.txt", "Still to be read. " * 20).version.document

@@ -1027,7 +1027,7 @@ def test_readable_parts_of_a_damaged_file_are_imported(person):
         "It is damaged: it is not valid JSON.",
         "It is not a conversation from ChatGPT, Claude, Open WebUI, LibreChat, Slack, Mattermost or Cato.",
         "It is nested too deeply to be read.",
-        "The file breaks off in the middle; what came before that was read.",
+        "The file is cut off; what came before that was read.",
     ]
 
 
@@ -1103,7 +1103,7 @@ def test_a_zip_damaged_midway_yields_the_conversations_before(person):
 
 def test_a_truncated_zip_is_reported(person):
     data = zipped(**{"conversations.json": [claude_conversation("One", "1")]}).getvalue()
-    with pytest.raises(ExtractionError, match="does not unpack"):
+    with pytest.raises(ExtractionError, match="cannot be unpacked"):
         import_conversations(io.BytesIO(data[:-30]), person_id=person.id)
 
 

@@ -58,7 +58,7 @@ def test_a_message_is_tried_again_after_its_instruction_was_kept_for_a_group(per
 
     assert not editing.suggest(one, DetectedInstruction(METRIC, True))
     assert Instruction.objects.get().space == crew
-    with pytest.raises(ConflictError, match="kept or dismissed already"):
+    with pytest.raises(ConflictError, match="already kept or dismissed"):
         editing.keep(Instruction.objects.get(), space=access.personal_space(person.id))
 
 

@@ -208,7 +208,7 @@ def test_reading_on_gives_what_stands_around_a_passage(alice, endpoint):
 
     assert "blue can" in tool_results(endpoint)[1]
     assert 'number="2"' in tool_results(endpoint)[1]
-    assert "Read on around source 1 · 1 result" in text_of(page)
+    assert "Read more around source 1 · 1 result" in text_of(page)
 
 
 def test_forgetting_everywhere_deletes_the_queries(alice, endpoint, cato):

@@ -208,7 +208,7 @@ def test_an_account_is_linked_by_verified_email_and_then_found_by_subject(openid
     assert page.url.path == "/settings"
     assert "From now on you can sign in with Halden." in page.text
     assert "You sign in with your password or with Halden." in page.text
-    # The e-mail address at the provider belongs to somebody else now; the linked account stays.
+    # The email address at the provider belongs to somebody else now; the linked account stays.
     httpx.put(f"{provider}/users/{subject}", json={"email": ada.email, "email_verified": True})
     second = Browser(openid_cato)
     log_in(second, subject)
@@ -342,7 +342,7 @@ def test_refusing_at_the_provider_returns_to_the_sign_in_page(alice, fake):
 def test_missing_claims_are_fetched_and_must_have_the_same_subject(alice, fake):
     fake.claims = {"email": None, "email_verified": None}
     fake.userinfo = ALICE | {"sub": "another"}
-    assert "does not tell Cato your e-mail" in refusal_of(complete_login(Client(), fake))
+    assert "does not tell Cato your email" in refusal_of(complete_login(Client(), fake))
     fake.userinfo = ALICE
     assert complete_login(browser := Client(), fake).status_code == 302
     assert is_signed_in(browser)
@@ -420,7 +420,7 @@ def test_an_invitation_works_once_and_is_kept_if_the_person_already_has_an_accou
     assert complete_login(Client(), fake, invitation=token).status_code == 302
     assert OneTimeLink.objects.get(kind="invitation").used_at is None
 
-    # Some providers verify no e-mail address; an invitation is sufficient.
+    # Some providers verify no email address; an invitation is sufficient.
     fake.claims = {"sub": "b-1", "email": "bob@halden.example", "email_verified": None, "name": None}
     too_late = Client()
     address = start_login(too_late, invitation=token)

@@ -84,7 +84,7 @@ def test_a_text_that_cannot_be_stored_stays_in_the_field(person, retries):
 
     refused = decide(signed_in(person), retries, "correct", text=text)
 
-    assert refused.startswith("There is such a statement already.")
+    assert refused.startswith("This statement already exists.")
     assert f"{text} It becomes a note of yours" in refused
 
 

@@ -181,7 +181,7 @@ def test_a_tool_that_changes_something_waits_until_its_asker_allows_it(cato, adm
     assert count(calls, "create_event") == 1
     again = alice.post(url, {"decision": "allow"})
     assert again.status_code == 409
-    assert "answered already" in again.text
+    assert "already been answered" in again.text
 
 
 def test_a_regenerated_answer_asks_again(cato, administrator, weather, endpoint, calls):
@@ -347,7 +347,7 @@ def test_a_server_is_added_only_if_its_tools_can_be_read(administrator, weather,
         "http://127.0.0.1:9/mcp": ("Other", TOKEN, "127.0.0.1 is inside the network"),
         "http://localhost/mcp": ("Other", TOKEN, "localhost is inside the network"),
         "http://no-such-host.invalid/mcp": ("Other", TOKEN, "The host no-such-host.invalid is not known."),
-        f"http://{base}/mcp?again": ("weather", TOKEN, "There is a tool server of this name already."),
+        f"http://{base}/mcp?again": ("weather", TOKEN, "There is already a tool server with this name."),
     }
     for address, (name, token, reason) in cases.items():
         answer = add(administrator, address, name, token)
@@ -358,7 +358,7 @@ def test_a_server_is_added_only_if_its_tools_can_be_read(administrator, weather,
 @pytest.mark.django_db
 def test_names_of_servers_differ_in_more_than_case():
     ToolServer.objects.create(name="Bücher")
-    with pytest.raises(InvalidMessageError, match="There is a tool server of this name already"):
+    with pytest.raises(InvalidMessageError, match="There is already a tool server"):
         add_server("BÜCHER", "https://tools.example.org/mcp", "")
 
 

@@ -1,6 +1,6 @@
 """Delete an account: close it at once, then remove its contents in resumable batches, with a receipt.
 
-Contributions to shared spaces remain. The user's row remains without name and e-mail, because turns, tombstones and
+Contributions to shared spaces remain. The user's row remains without name and email, because turns, tombstones and
 the audit log refer to it.
 """
 
@@ -94,7 +94,7 @@ def delete_account(person: User) -> str:
     accounts = User.objects.filter(Q(role=User.Role.ADMINISTRATOR) | Q(pk=person.pk))
     list(accounts.select_for_update().order_by("id").values_list("id"))
     if User.objects.filter(pk=person.pk).exclude(left_at=None).exists():
-        raise AccountDeletionError(_("This account is deleted already."))
+        raise AccountDeletionError(_("This account is already deleted."))
     check_can_delete(person)
     now, token = timezone.now(), secrets.token_urlsafe(32)
     contents = account_contents(person)
@@ -149,7 +149,7 @@ def get_receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     in_progress = _("%(count)s in progress") % {"count": format_number(originals)}
     purge_text = _("by %(moment)s") % {"moment": format_datetime(purged_by)}
     lines = [
-        {"label": _("Closed, name and e-mail removed"), "figure": format_datetime(deletion.created_at)},
+        {"label": _("Closed, name and email removed"), "figure": format_datetime(deletion.created_at)},
         {"label": _("Sign-ins ended"), "figure": format_number(deletion.login_sessions)},
         {"label": _("Threads removed"), "figure": _progress_text(deletion.threads, threads)},
         {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": format_number(receipt.exchanges)}},

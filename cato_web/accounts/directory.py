@@ -1,6 +1,6 @@
 """Sign-in with the password of an LDAP directory, through django-auth-ldap, an optional package.
 
-People keep one account: it is found by the directory's id, or linked by e-mail at the first sign-in.
+People keep one account: it is found by the directory's id, or linked by email at the first sign-in.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def is_linked(person: User) -> bool:
 
 
 def authenticate(login: str, password: str) -> User | None:
-    """Return the account of the person with this name or e-mail and password in the directory; None if nobody has them.
+    """Return the account of the person with this name or email and password in the directory; None if nobody has them.
 
     Raises SignInRejectedError if they may not sign in here, and DirectoryUnavailableError.
     """

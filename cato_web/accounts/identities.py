@@ -1,4 +1,4 @@
-"""Accounts of people whom another system has authenticated: found by its id, linked by e-mail, or created."""
+"""Accounts of people whom another system has authenticated: found by its id, linked by email, or created."""
 
 from __future__ import annotations
 
@@ -80,16 +80,16 @@ def _sign_in(identity: VerifiedIdentity, provider: Provider, invitation_id: int 
 
 
 def _check_email(identity: VerifiedIdentity, provider: Provider, *, is_invited: bool) -> None:
-    """Check the e-mail of a first sign-in.
+    """Check the email of a first sign-in.
 
     With an invitation it may be unverified, unless `only_emails_of` is configured.
     """
     if not identity.email:
-        sentence = _("%(name)s does not tell Cato your e-mail, which an account needs. Ask an administrator.")
+        sentence = _("%(name)s does not tell Cato your email, which an account needs. Ask an administrator.")
         raise SignInRejectedError(sentence % {"name": provider.name})
     domains = provider.only_emails_of
     if not identity.is_verified and (domains or not is_invited):
-        sentence = _("%(name)s has not verified that your e-mail is yours. Have it verified there, then begin again.")
+        sentence = _("%(name)s has not verified that your email is yours. Have it verified there, then begin again.")
         raise SignInRejectedError(sentence % {"name": provider.name})
     if domains and identity.email.rpartition("@")[2] not in domains:
         sentence = _("Only email addresses of %(domains)s can sign in with %(name)s.")
@@ -115,7 +115,7 @@ def _no_account(provider: Provider) -> SignInRejectedError:
 
 
 def valid_email(value: object) -> str:
-    """Return the e-mail in lower case, or "" if it is none."""
+    """Return the email in lower case, or "" if it is none."""
     email = clean_text(value).strip().lower() if isinstance(value, str) else ""
     try:
         validate_email(email)

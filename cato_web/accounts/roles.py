@@ -71,7 +71,7 @@ def synchronise_role(person: User, *, is_administrator: bool) -> None:
 
 @transaction.atomic
 def make_administrator(email: str, name: str) -> tuple[User, str]:
-    """Make the account with this e-mail an active administrator, creating it if necessary.
+    """Make the account with this email an active administrator, creating it if necessary.
 
     For the server's command line. Returns the account and a token for setting a password.
     """

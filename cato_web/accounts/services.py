@@ -143,7 +143,7 @@ def create_person(*, name: str, email: str, password: str | None, role: str = Us
 
 
 def get_user_by_name(name: str) -> User:
-    """Return the active account with this e-mail or name, ignoring case. Raises UserLookupError."""
+    """Return the active account with this email or name, ignoring case. Raises UserLookupError."""
     users = User.objects.filter(is_active=True)
     # SQLite knows upper and lower case of ASCII only.
     matches = list(users.filter(email__iexact=name)) or [
@@ -152,7 +152,7 @@ def get_user_by_name(name: str) -> User:
     if not matches:
         raise UserLookupError(f"There is no account {name}.")
     if len(matches) > 1:
-        raise UserLookupError(f"Several accounts have the name {name}. Use the e-mail.")
+        raise UserLookupError(f"Several accounts have the name {name}. Use the email.")
     return matches[0]
 
 

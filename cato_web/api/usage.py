@@ -141,7 +141,7 @@ def get_usage(
     month: Month = None,
     by: Annotated[Dimension, Query()] = "model",
 ) -> Usage:
-    """Return what the user used of models in a month, and the limits that apply to this request."""
+    """Return the user's model usage in a month, and the limits that apply to this request."""
     person_id, of = current_user(request).pk, UsageFilter(person_id=current_user(request).pk)
     states = limit_states(person_id=person_id, api_token_id=request.auth.token_id)
     return Usage(**_usage(month, by, of, reader_id=person_id), limits=[_status(state) for state in states])
@@ -156,7 +156,7 @@ def get_everyones_usage(
     space_id: Annotated[uuid.UUID | None, Query()] = None,
     token_id: Annotated[uuid.UUID | None, Query()] = None,
 ) -> EveryonesUsage:
-    """Return what everybody used of models in a month, or one person, space or token. For administrators."""
+    """Return the model usage of everybody in a month, or of one person, space or token. For administrators."""
     require_administrator(request)
     return EveryonesUsage(**_usage(month, by, UsageFilter(person_id, space_id, token_id)))
 

@@ -100,7 +100,7 @@ def _members(tar: tarfile.TarFile, compressed: gzip.GzipFile) -> Iterator[tuple[
         tar.members = []  # type: ignore[attr-defined]  # as above
         content = tar.extractfile(member)
         if content is None:
-            raise CorruptBackupError(f"{member.name} in it is no file")
+            raise CorruptBackupError(f"{member.name} in it is not a file")
         yield member.name, content
     while compressed.read(_CHUNK_SIZE):  # reading to the end verifies the checksum
         pass

@@ -69,7 +69,7 @@ def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: ProgressCall
 def atomic_output(path: Path) -> Iterator[IO[bytes]]:
     """Open a file with mode 600 that gets its name only once it is complete and synced. Raises BackupWriteError."""
     if path.exists():
-        raise BackupWriteError(f"{path} exists already. Choose another file.")
+        raise BackupWriteError(f"{path} already exists. Choose another file.")
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:

@@ -67,7 +67,7 @@ def parse_event(text: str) -> AgentEvent:
     except (ValueError, RecursionError) as error:
         raise HookError("cato hook reads the JSON object of an agent's event from standard input.") from error
     if not isinstance(fields, dict):
-        raise HookError("The event of the agent is no JSON object.")
+        raise HookError("The event of the agent is not a JSON object.")
     name = _text(fields, "hook_event_name", "type")
     prompt, answer = _text(fields, "prompt"), _text(fields, "prompt_response", "last_assistant_message")
     if name == "agent-turn-complete":

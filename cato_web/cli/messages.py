@@ -15,7 +15,7 @@ MAX_AGE = 30.0  # seconds for which a running Cato accepts a signed request
 
 @dataclass(frozen=True)
 class CommandRequest:
-    """One action with its arguments; `user` is a name or an e-mail address, None for the only account."""
+    """One action with its arguments; `user` is a name or an email address, None for the only account."""
 
     action: str
     user: str | None = None

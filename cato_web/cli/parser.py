@@ -54,7 +54,7 @@ def parser() -> Parser:
     built.add_argument("--space", metavar="NAME", help="space to add to, to search, or of the new thread")
     built.add_argument("--k", metavar="COUNT", type=int, help="number of search results, 5 by default, at most 100")
     built.add_argument("--name", metavar="NAME", help="name of the document that is added from standard input")
-    built.add_argument("--user", metavar="NAME", help="account, by name or e-mail; required if there are several")
+    built.add_argument("--user", metavar="NAME", help="account, by name or email; required if there are several")
     built.add_argument("--no-vector-store", action="store_true", help="without memory")
     built.add_argument("--dummy-mode", action="store_true", help="answer with a placeholder, without a model")
     built.add_argument("--config", metavar="PATH", type=Path, help="configuration file")

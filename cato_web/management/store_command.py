@@ -105,7 +105,7 @@ class ProgressBars:
 
 
 def find_user(name: str) -> User:
-    """Return the active account with this e-mail or name. Raises CommandError."""
+    """Return the active account with this email or name. Raises CommandError."""
     try:
         return get_user_by_name(name)
     except UserLookupError as error:

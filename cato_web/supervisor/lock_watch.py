@@ -1,7 +1,7 @@
 """Restarts Chroma when its database stays locked.
 
 After a full disk, Chroma can keep a transaction open that it neither commits nor rolls back: it still answers searches, but
-all writes wait for the lock, for ever. A restart rolls the transaction back.
+all writes wait for the lock, forever. A restart rolls the transaction back.
 """
 
 from __future__ import annotations

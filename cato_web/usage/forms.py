@@ -77,7 +77,7 @@ class PriceForm(forms.Form):
     input_price = _amount(gettext_lazy("Input"), max_digits=12, max_value=MAX_PRICE)
     cached_price = _amount(
         gettext_lazy("Cached input"),
-        gettext_lazy("Empty: as input."),
+        gettext_lazy("Empty: the same as input."),
         max_digits=12,
         max_value=MAX_PRICE,
         required=False,

@@ -122,7 +122,7 @@ class DigestRun:
         except Exception:
             # Any error: nothing was posted, and the next digest tells of this time, too.
             log.exception("a digest could not be posted")
-            self._skip(_("Something went wrong in Cato itself; the log of the worker says what."))
+            self._skip(_("Something went wrong in Cato itself. See the worker log."))
         return None
 
     def end(self, turn_id: uuid.UUID) -> None:

@@ -172,7 +172,7 @@ class ImportRun:
         cancelled.update(**self._counts())
 
     def _schedule_retry(self, error: Exception) -> None:
-        reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
+        reason = _("Something went wrong in Cato itself (%(error)s). See the worker log.")
         reason %= {"error": type(error).__name__}
         self._lease.update(**self._counts())
         if jobs.release_for_retry(self._row, reason, counts=True):

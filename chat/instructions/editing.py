@@ -80,7 +80,7 @@ def keep(instruction: Instruction, *, space: Space) -> None:
     _ensure_room(space.id, besides=instruction.id)
     undecided = Instruction.objects.filter(id=instruction.id, state__in=(State.SUGGESTED, State.RECOGNISED))
     if not undecided.update(state=State.KEPT, space=space):
-        raise ConflictError(_("This instruction is kept or dismissed already. Reload the page."))
+        raise ConflictError(_("This instruction was already kept or dismissed. Reload the page."))
 
 
 def edit(instruction: Instruction, text: str) -> None:

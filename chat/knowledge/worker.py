@@ -121,7 +121,7 @@ class ExtractionRun:
         except Exception as error:
             # Any error: nothing of the cluster is stored, and another attempt reads it again.
             log.exception("an extraction failed")
-            reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
+            reason = _("Something went wrong in Cato itself (%(error)s). See the worker log.")
             self._retry_later(reason % {"error": type(error).__name__}, _MAX_DELAY)
 
     def _is_due(self) -> bool:

@@ -89,7 +89,7 @@ class EventReader:
         self._size = sum(map(len, self._data))
         if not line.strip():
             if self._data:
-                raise EventError("an event that is no JSON")
+                raise EventError("an event that is not JSON")
             return None
         name, _colon, value = line.partition(b":")
         if name != b"data":

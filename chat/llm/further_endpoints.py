@@ -43,7 +43,7 @@ def validate_name(name: str) -> str:
         sentence = _("Write a name of at most %(most)s letters a to z, digits, dots and hyphens, other than cato.")
         raise InvalidMessageError(sentence % {"most": MAX_NAME})
     if Endpoint.objects.filter(name=name, removed_at=None).exists():
-        raise InvalidMessageError(_("There is an endpoint of this name already."))
+        raise InvalidMessageError(_("There is already an endpoint with this name."))
     # Such a choice means a model of the first endpoint, and would be one of the new endpoint from now on.
     if not Endpoint.objects.filter(name=name).exists() and _is_chosen(f"{name}/"):
         sentence = _("Models that begin with %(name)s/ are in use at the first endpoint. Choose another name.")

@@ -38,7 +38,7 @@ _LIST_INTERVAL = 1.0  # seconds, at least, between two thread lists
 
 
 class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """The socket of a page. It accepts first and then closes with a code: pages retry a rejected handshake for ever."""
+    """The socket of a page. It accepts first and then closes with a code: pages retry a rejected handshake forever."""
 
     subscriber: Subscriber | None = None
     forwarder: asyncio.Task[None] | None = None

@@ -97,7 +97,7 @@ def _progress_text(knowledge: SpaceKnowledge, unread: int, *, is_used_up: bool) 
     if not unread:
         return _("Up to date")
     if is_used_up:
-        return _("Continues tomorrow: the tokens of today are used")
+        return _("Continues tomorrow: today's tokens are used up")
     if knowledge.error:
         text = ngettext("%(count)s exchange is not read yet", "%(count)s exchanges are not read yet", unread)
         return text % {"count": format_number(unread)}

@@ -24,9 +24,11 @@ _TEXTS = {
     ("search_memory", "failed"): gettext_noop(
         "Could not search memory for “{label}”. The answer continues without it."
     ),
-    ("read_more", "running"): gettext_noop("Reading on around source {label}"),
-    ("read_more", "done"): gettext_noop("Read on around source {label}"),
-    ("read_more", "failed"): gettext_noop("Could not read on around source {label}. The answer continues without it."),
+    ("read_more", "running"): gettext_noop("Reading more around source {label}"),
+    ("read_more", "done"): gettext_noop("Read more around source {label}"),
+    ("read_more", "failed"): gettext_noop(
+        "Could not read more around source {label}. The answer continues without it."
+    ),
     ("list_documents", "running"): gettext_noop("Listing documents"),
     ("list_documents", "done"): gettext_noop("Listed documents"),
     ("list_documents", "failed"): gettext_noop("Could not list documents. The answer continues without it."),

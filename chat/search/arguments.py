@@ -71,7 +71,7 @@ def describe_error(error: ValidationError, arguments: type[BaseModel]) -> str:
 def resolve_filters(arguments: SearchFilterArguments, spaces: SpaceIds) -> tuple[SpaceIds, Filter | None]:
     """Return the spaces among `spaces` to search, and the condition on exchanges.
 
-    Raises InvalidInputError if a name fits nothing, or several things, of what is in `spaces`.
+    Raises InvalidInputError if a name matches nothing, or several things, of what is in `spaces`.
     """
     conditions: dict[str, object] = {}
     if arguments.space:

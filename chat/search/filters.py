@@ -95,7 +95,7 @@ class SearchFilters(forms.Form):
                 choices["thread"] = list(named.values_list("pk", "title")[:_MAX_TITLES])
             self._apply(operator, resolve_choice(operator, typed, choices[operator]))
         for operator in query.negated_operators:
-            sentence = _("-%(operator)s: is not possible. Only words and phrases can be excluded; remove the minus.")
+            sentence = _("-%(operator)s: is not supported. Only words and phrases can be excluded; remove the minus.")
             self._apply(operator, Resolved(error=sentence % {"operator": operator}))
         self._offer("who", _("Anyone"), people)
         self._offer("space", _("All spaces"), spaces)

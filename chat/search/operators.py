@@ -43,9 +43,9 @@ def resolve_choice(operator: str, typed: str, choices: Iterable[tuple[Any, Any]]
         return Resolved(next(iter(found)))
     texts = {"operator": operator, "typed": typed}
     if not found:
-        return Resolved(error=_("%(operator)s:%(typed)s names nothing that you can search.") % texts)
+        return Resolved(error=_("%(operator)s:%(typed)s matches nothing that you can search.") % texts)
     names = memory.format_list(list(found.values())[:_MAX_NAMES])
-    sentence = _("%(operator)s:%(typed)s fits %(names)s. Write more of the name, or choose one below.")
+    sentence = _("%(operator)s:%(typed)s matches %(names)s. Write more of the name, or choose one below.")
     return Resolved(error=sentence % {**texts, "names": names})
 
 
@@ -60,7 +60,7 @@ def resolve_date(operator: str, typed: str) -> Resolved:
     now = timezone.localtime()
     period = next(filter(None, (memory.parse_date_range(reading, now) for reading in readings)), None)
     if period is None:
-        sentence = _("%(operator)s:%(typed)s is no date. Write 2026-06-14, 2026-06, June, 2026 or yesterday.")
+        sentence = _("%(operator)s:%(typed)s is not a date. Write 2026-06-14, 2026-06, June, 2026 or yesterday.")
         return Resolved(error=sentence % {"operator": operator, "typed": typed})
     return _day(operator, period.start.date())
 

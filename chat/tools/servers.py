@@ -47,7 +47,7 @@ def add_server(name: str, address: str, token: str) -> ToolServer:
         raise InvalidMessageError(_("Write an address that begins with https:// or http://."))
     names = ToolServer.objects.values_list("name", flat=True)
     if name.casefold() in {existing.casefold() for existing in names}:
-        raise InvalidMessageError(_("There is a tool server of this name already."))
+        raise InvalidMessageError(_("There is already a tool server with this name."))
     tools = asyncio.run(read_tools(ConnectionTarget(name, address, token.strip())))
     return ToolServer.objects.create(
         name=name,

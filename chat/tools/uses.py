@@ -72,7 +72,7 @@ def decide(turn: Turn, use_id: uuid.UUID, *, by: Any, is_allowed: bool) -> None:
     use = next((use for use in uses if use.id == str(use_id) and use.state == "waiting"), None)
     is_late = use is not None and use.expires_at is not None and use.expires_at < timezone.now()
     if use is None or is_late or locked.state != Turn.State.WAITING or locked.stop_requested:
-        raise ConflictError(_("This question has been answered already, or the answer has ended."))
+        raise ConflictError(_("This question has already been answered, or the answer has ended."))
     use.state = "allowed" if is_allowed else "declined"
     use.decided_by, use.decided_by_id = by.name, str(by.pk)
     Turn.objects.filter(id=turn.id).update(tool_uses=[each.as_json() for each in uses])

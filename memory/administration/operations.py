@@ -181,9 +181,9 @@ def _run(operation: Operation) -> bool:
     except CatoError as error:
         _release_for_retry(operation, str(error))
         return False
-    except Exception as error:  # logged in full and shown on its page; a worker that crashed here would retry for ever
+    except Exception as error:  # logged in full and shown on its page; a worker that crashed here would retry forever
         log.exception("the operation %s failed", operation.pk)
-        reason = _("Something went wrong in Cato itself (%(error)s); the worker's log says what.")
+        reason = _("Something went wrong in Cato itself (%(error)s). See the worker log.")
         _release_for_retry(operation, reason % {"error": type(error).__name__})
         return False
     return True

@@ -17,7 +17,7 @@ _DAILY = timedelta(days=1)
 
 
 def get_rules() -> dict[str, int]:
-    """Return the number of days per source; a source without a rule is kept for ever."""
+    """Return the number of days per source; a source without a rule is kept forever."""
     return dict(RetentionRule.objects.values_list("source", "days"))
 
 

@@ -111,7 +111,7 @@ class _ExtractionRun:
         except Exception as error:
             # Any error, such as a full disk: the row says so, and another attempt begins again.
             log.exception("a document could not be read")
-            reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
+            reason = _("Something went wrong in Cato itself (%(error)s). See the worker log.")
             if jobs.release_for_retry(self._version, reason % {"error": type(error).__name__}, counts=True):
                 self._record_failure()
             return False

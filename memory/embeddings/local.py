@@ -195,7 +195,7 @@ def _get_folder(model: str) -> Path:
         sentence = _("The local embedding model %(model)s is not installed. Install it with `make model`.")
         raise EmbeddingModelUnavailableError(sentence % {"model": model})
     sentence = _(
-        "vector_store.embedding_model: %(model)s is no folder with a model. Name a folder, or one of %(known)s."
+        "vector_store.embedding_model: %(model)s is not a folder with a model. Name a folder, or one of %(known)s."
     )
     raise EmbeddingError(sentence % {"model": model, "known": ", ".join(_INSTALLED)}, permanent=True)
 

@@ -55,6 +55,6 @@ class OllamaEmbedder(RemoteEmbedder["Client"]):
         try:
             rows: list[list[float]] = response.json()["embeddings"]
         except (ValueError, KeyError, TypeError) as error:
-            message = _("%(url)s does not answer like Ollama; look at vector_store.embedding_base_url.")
+            message = _("%(url)s does not answer like Ollama; check vector_store.embedding_base_url.")
             raise EmbeddingError(message % {"url": self.base_url or DEFAULT_URL}, permanent=True) from error
         return rows

@@ -111,7 +111,7 @@ class RemoteEmbedder(Generic[Client]):
         for batch in batches(texts, self._batch_size):
             vectors = self.request_vectors(batch)
             if len(vectors) != len(batch):
-                message = _("%(name)s answered %(texts)s texts with %(vectors)s vectors.")
+                message = _("%(name)s returned %(vectors)s vectors for %(texts)s texts.")
                 facts = {"name": self.provider, "texts": len(batch), "vectors": len(vectors)}
                 raise EmbeddingError(message % facts, permanent=False)
             rows += vectors
@@ -125,8 +125,8 @@ class RemoteEmbedder(Generic[Client]):
             return
         found = format_list([str(length) for length in sorted(lengths)])
         sentence = _(
-            "%(model)s answered with %(found)s numbers a vector where %(expected)s was expected; "
-            "look at vector_store.embedding_dimensions."
+            "%(model)s returned vectors of %(found)s numbers where %(expected)s was expected; "
+            "check vector_store.embedding_dimensions."
         )
         raise EmbeddingDimensionError(
             sentence % {"model": self.model, "found": found, "expected": expected or _("one length")}

@@ -55,7 +55,7 @@ def move_document(document: Document, *, to: Space, by: uuid.UUID, is_separate: 
     if is_separate:
         name = next(name for name in numbered_names(name, to) if not others.filter(name=name).exists())
     elif others.filter(name=name).exists():
-        raise InvalidInputError(_("There is a document %(name)s in that space already.") % {"name": locked.name})
+        raise InvalidInputError(_("That space already has a document %(name)s.") % {"name": locked.name})
     record_events(Event.Kind.DOCUMENT_MOVED_OUT, [locked])
     record_events(Event.Kind.DOCUMENT_MOVED_IN, [locked], space_id=to.pk)
     # Without its path, the next file from that path is a new document; this one is identified by its name.

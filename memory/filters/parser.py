@@ -60,7 +60,7 @@ def _parse_entry(name: object, value: object, depth: int, negated: bool) -> Filt
         parts = [_parse_mapping(part, depth + 1, negated) for part in value]
         return _all(parts, negated) if name == "$and" else _any(parts, negated)
     if not isinstance(name, str) or name.startswith("$"):
-        sentence = _("There is no %(name).80r between filters; there are $and, $or and $not.")
+        sentence = _("%(name).80r is neither the name of a field nor $and, $or or $not.")
         raise InvalidInputError(sentence % {"name": name})
     return _parse_field(name, value, negated)
 
@@ -74,7 +74,7 @@ def _parse_field(name: str, value: object, negated: bool) -> Filter:
     if not isinstance(value, Mapping):
         return _equals(key, is_own, [value], negated)
     if not value:
-        sentence = _("%(name)s is compared with nothing; there are %(operators)s.")
+        sentence = _("%(name)s has no condition; use %(operators)s.")
         raise InvalidInputError(sentence % {"name": name, "operators": ", ".join(_allowed_operators(key, is_own))})
     return _all(
         [_parse_comparison(key, is_own, operator, operand, negated) for operator, operand in value.items()], negated
@@ -85,7 +85,7 @@ def _parse_comparison(key: str, is_own: bool, operator: object, operand: object,
     allowed = _allowed_operators(key, is_own)
     supported = next((name for name in allowed if name == operator), None)
     if supported is None:
-        sentence = _("%(name)s cannot be compared by %(operator).80r: there are equality and %(operators)s.")
+        sentence = _("%(name)s cannot be compared with %(operator).80r; use equality or %(operators)s.")
         raise InvalidInputError(sentence % {"name": key, "operator": operator, "operators": ", ".join(allowed)})
     if supported == "$in":
         if not isinstance(operand, list | tuple):

@@ -93,7 +93,7 @@ def check_dimension(generation: IndexGeneration, dimension: int) -> None:
         generation.refresh_from_db()
     if generation.dimension != dimension:
         sentence = _(
-            "%(model)s answered with %(found)s numbers a vector; the index holds %(held)s. "
+            "%(model)s returns vectors of %(found)s numbers; those of the index have %(held)s. "
             "Set vector_store.embedding_dimensions to %(held)s, or build a new index with `reembed --again`."
         )
         raise EmbeddingDimensionError(

@@ -56,7 +56,7 @@ def correct(person_id: uuid.UUID, statement_id: uuid.UUID, text: str, *, revisio
         same = Statement.objects.filter(exchange__space=space, exchange__user_message=text, exchange__forgotten_at=None)
         if same.filter(state=State.REJECTED).exists():
             raise InvalidInputError(_("Somebody rejected this statement, so it cannot come back. Word it differently."))
-        raise InvalidInputError(_("There is such a statement already."))
+        raise InvalidInputError(_("This statement already exists."))
     supersede(statement, by_statement=added[0], by=person_id)
     return confirm(person_id, added[0].pk, revision=added[0].revision)
 

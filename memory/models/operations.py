@@ -49,7 +49,7 @@ class Operation(Job):
 
 
 class RetentionRule(models.Model):
-    """For how many days exchanges and documents of one source are kept; without a row they are kept for ever."""
+    """For how many days exchanges and documents of one source are kept; without a row they are kept forever."""
 
     source = models.CharField(max_length=12, choices=Exchange.Source.choices, unique=True)
     days = models.PositiveIntegerField()

@@ -40,7 +40,7 @@ from memory.views.http import PageRequest
 from memory.views.paging import LongPaginator
 
 _PAGE_SIZE = 50
-_FORMATS = gettext_noop("Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code")
+_FORMATS = gettext_noop("Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, email and source code")
 
 
 @dataclass(frozen=True, slots=True)

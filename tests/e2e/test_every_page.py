@@ -155,7 +155,7 @@ def test_an_invitation_works_once_and_the_new_person_sees_no_data_of_others(admi
     link = page.get_by_label("The link; it is shown only now").input_value()
     new = visit(None, link, url=administrator.url)
     new.get_by_label("Your name").fill("Charlie New")
-    new.get_by_label("E-mail").fill("charlie@halden.example")
+    new.get_by_label("Email").fill("charlie@halden.example")
     new.get_by_label("Password").fill("four plain words are fine")
     new.get_by_role("button", name=re.compile("Join|Create")).click()
     expect(new.get_by_text("Welcome, Charlie New.")).to_be_visible()

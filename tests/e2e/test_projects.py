@@ -58,7 +58,7 @@ def test_a_project_from_its_creation_to_its_archive(cato, administrator, alice, 
     expect(bobs_page.get_by_label("Message", exact=True)).to_have_value("And the shackles?")
 
     page.get_by_role("button", name="Reopen").press("Enter")
-    expect(page.get_by_text("Open again.")).to_be_visible()
+    expect(page.get_by_text("Reopened.")).to_be_visible()
     bobs_page.get_by_label("Message", exact=True).press("Enter")
     expect(bobs_page.locator("article.turn")).to_have_count(3)
 

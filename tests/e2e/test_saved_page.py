@@ -57,7 +57,7 @@ def test_a_bookmark_begins_a_note_with_the_selected_or_the_whole_text(visit, ali
 
 def test_a_page_waits_until_its_reader_has_signed_in(cato, alice, visit):
     page = visit(None, f"{cato.url}/notes#title=Tide+tables&text=Low+water+is+at+four.")
-    page.get_by_label("E-mail").fill(alice.email)
+    page.get_by_label("Email").fill(alice.email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
 

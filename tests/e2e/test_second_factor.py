@@ -25,7 +25,7 @@ def open_at_name(visit, cato, person, path):
 
 
 def enter_password(page, person):
-    page.get_by_label("E-mail").fill(person.email)
+    page.get_by_label("Email").fill(person.email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url(lambda url: "/sign-in" not in url or "second-factor" in url)

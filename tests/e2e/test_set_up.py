@@ -19,12 +19,12 @@ def test_the_first_person_sets_up_uses_dummy_mode_and_connects_a_model_without_a
         page = visit(None, link[link.index("/setup/") :], url=cato.url)
 
         page.get_by_label("Your name").fill("   ")
-        page.get_by_label("E-mail").fill("ada@halden.example")
+        page.get_by_label("Email").fill("ada@halden.example")
         page.get_by_label("Password").fill("short")
         page.get_by_role("button", name="Create account").click()
         expect(page.get_by_text("Type the name the others know you by.")).to_be_visible()
         expect(page.get_by_text("Use at least 10 characters.").first).to_be_visible()
-        expect(page.get_by_label("E-mail")).to_have_value("ada@halden.example")
+        expect(page.get_by_label("Email")).to_have_value("ada@halden.example")
         expect(page.get_by_label("Your name")).to_be_focused()
 
         page.get_by_label("Your name").fill("Ada Admin")

@@ -265,7 +265,7 @@ def test_account_deletion_ends_with_a_receipt_that_completes_on_its_own(cato, ad
 
     page.goto(path)
     page.wait_for_url(re.compile("/sign-in"))
-    page.get_by_label("E-mail").fill(charlie.email)
+    page.get_by_label("Email").fill(charlie.email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("Wrong email or password.")

@@ -119,6 +119,6 @@ class ExportRun:
             self._lease.renew(read=self._read)
 
     def _schedule_retry(self, error: Exception) -> None:
-        reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
+        reason = _("Something went wrong in Cato itself (%(error)s). See the worker log.")
         if jobs.release_for_retry(self._row, reason % {"error": type(error).__name__}, counts=True):
             ExportJob.objects.filter(pk=self._row.pk, state=ExportJob.State.FAILED).update(finished_at=timezone.now())

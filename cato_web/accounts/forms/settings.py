@@ -56,7 +56,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's cl
         configured = _("Default")
         if choices.configured:
             configured = _("Default (%(model)s)") % {"model": choices.configured}
-        type_it = _("%(trouble)s Type a model's name, or leave it empty: as configured.")
+        type_it = _("%(trouble)s Type a model's name, or leave it empty to use the configured one.")
         field.help_text = choices.error and type_it % {"trouble": choices.error}
         if not choices.names:
             return
@@ -70,7 +70,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's cl
 
 
 class DeleteAccountForm(PersonForm):
-    """E-mail and password, entered again to confirm that an account is to be deleted."""
+    """Email and password, entered again to confirm that an account is to be deleted."""
 
     email = forms.CharField(
         label=gettext_lazy("Confirm your email"),
@@ -92,7 +92,7 @@ class DeleteAccountForm(PersonForm):
     def clean_email(self) -> str:
         email = clean_text(self.cleaned_data["email"]).strip().lower()
         if email != self.person.email.lower():
-            raise ValidationError(_("This is not the e-mail of your account."))
+            raise ValidationError(_("This is not the email of your account."))
         return email
 
     def clean_password(self) -> str:

@@ -22,7 +22,7 @@ from memory.api import clean_text
 
 
 class RegistrationForm(forms.Form):
-    """Name, e-mail and password of a new account."""
+    """Name, email and password of a new account."""
 
     name = forms.CharField(
         label=gettext_lazy("Your name"),
@@ -30,7 +30,7 @@ class RegistrationForm(forms.Form):
         strip=False,
         widget=forms.TextInput(attrs={"autocomplete": "name"}),
     )
-    email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "email"}))
+    email = forms.EmailField(label=gettext_lazy("Email"), widget=forms.EmailInput(attrs={"autocomplete": "email"}))
     password = new_password_field(gettext_lazy("Password"))
 
     def clean_name(self) -> str:
@@ -39,7 +39,7 @@ class RegistrationForm(forms.Form):
     def clean_email(self) -> str:
         email = clean_text(self.cleaned_data["email"]).lower()
         if User.objects.filter(email__iexact=email).exists():
-            raise ValidationError(_("There is an account with this e-mail already. Sign in instead."))
+            raise ValidationError(_("There is already an account with this email. Sign in instead."))
         return email
 
     def clean_password(self) -> str:
@@ -102,9 +102,9 @@ class SetupForm(ApiKeyForm, RegistrationForm):
 
 
 class SignInForm(forms.Form):
-    """E-mail and password; the error message does not reveal which of them is wrong."""
+    """Email and password; the error message does not reveal which of them is wrong."""
 
-    email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "username"}))
+    email = forms.EmailField(label=gettext_lazy("Email"), widget=forms.EmailInput(attrs={"autocomplete": "username"}))
     password = forms.CharField(
         label=gettext_lazy("Password"),
         strip=False,
@@ -116,7 +116,7 @@ class SignInForm(forms.Form):
         super().__init__(*args, **kwargs)
         if directory.is_configured():
             self.fields["email"] = forms.CharField(
-                label=_("E-mail or user name"),
+                label=_("Email or user name"),
                 max_length=254,
                 widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
             )
@@ -125,7 +125,7 @@ class SignInForm(forms.Form):
         return clean_text(self.cleaned_data["email"]).lower()
 
     def authenticate(self) -> User | None:
-        """Return the user with this e-mail and password, or add an error and return None. Requires valid fields."""
+        """Return the user with this email and password, or add an error and return None. Requires valid fields."""
         login, password = self.cleaned_data["email"], clean_text(self.cleaned_data["password"])
         person = authenticate(username=login, password=password)
         try:

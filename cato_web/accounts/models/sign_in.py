@@ -53,6 +53,6 @@ class Identity(models.Model):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["issuer", "subject"], name="one_person_per_identity"),
-            # A provider may reassign an e-mail address: its new owner must not get the previous owner's account.
+            # A provider may reassign an email address: its new owner must not get the previous owner's account.
             models.UniqueConstraint(fields=["person", "issuer"], name="one_identity_per_issuer"),
         ]

@@ -13,10 +13,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class UserManager(BaseUserManager["User"]):
-    """Manager that finds users by e-mail, ignoring case."""
+    """Manager that finds users by email, ignoring case."""
 
     def get_by_natural_key(self, username: str | None) -> User:
-        """Return the user with this e-mail address, ignoring case."""
+        """Return the user with this email address, ignoring case."""
         return self.get(email__iexact=(username or "").strip())
 
 

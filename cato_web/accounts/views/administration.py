@@ -37,7 +37,7 @@ _PAGE_SIZE = 50
 class PeopleSelection(ListFilterSet):
     """Filters of the list."""
 
-    q = filters.CharFilter(method="filter_text", label=gettext_lazy("Name or e-mail address"))
+    q = filters.CharFilter(method="filter_text", label=gettext_lazy("Name or email address"))
     role = filters.ChoiceFilter(
         choices=User.Role.choices, empty_label=gettext_lazy("Any role"), label=gettext_lazy("Role")
     )
@@ -170,7 +170,7 @@ def revoke_link(request: AuthenticatedRequest, link_id: int) -> HttpResponse:
     if services.revoke_link(link_id, by=request.user):
         messages.success(request, _("The link is revoked."))
     else:
-        messages.error(request, _("This link was used, revoked or has expired already."))
+        messages.error(request, _("This link was already used or revoked, or has expired."))
     return _back(request)
 
 

@@ -74,7 +74,7 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """Sign in with e-mail and password, with rate limits for the account and the address."""
+    """Sign in with email and password, with rate limits for the account and the address."""
     target = safe_redirect_target(request.GET.get("next", ""))
     if request.user.is_authenticated:
         return redirect(target)

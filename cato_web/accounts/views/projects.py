@@ -60,7 +60,7 @@ def change_project(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRe
             done = _("Archived. It is still read, found and recalled, but nothing can be added.")
         elif change == "reopen":
             projects.reopen(project, by=request.user)
-            done = _("Open again.")
+            done = _("Reopened.")
         else:
             projects.change(
                 project,

@@ -16,7 +16,7 @@ class Command(StoreCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--user", default="all", help="use only what this account can read; name or e-mail (default: all)"
+            "--user", default="all", help="use only what this account can read; name or email (default: all)"
         )
         action = parser.add_mutually_exclusive_group()
         action.add_argument("--dry-run", action="store_true", help="show the result and change nothing")

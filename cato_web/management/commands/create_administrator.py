@@ -17,7 +17,7 @@ from memory.api import clean_name, clean_text
 
 class Command(BaseCommand):
     help = (
-        "Make the account with this e-mail an active administrator, creating it if necessary, and print a link that "
+        "Make the account with this email an active administrator, creating it if necessary, and print a link that "
         "sets its password, once and within a day."
     )
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         try:
             validate_email(email)
         except ValidationError as error:
-            raise CommandError(f"{options['email']} is not an e-mail address.") from error
+            raise CommandError(f"{options['email']} is not an email address.") from error
         name = clean_name(options["name"] or email.partition("@")[0])[:80]
         if not name:
             raise CommandError("The name has no visible characters. Give another one with --name.")

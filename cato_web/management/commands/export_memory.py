@@ -20,7 +20,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--user", required=True, metavar="NAME", help="name or e-mail")
+        parser.add_argument("--user", required=True, metavar="NAME", help="name or email")
 
     def handle(self, *args: Any, **options: Any) -> None:
         person = find_user(options["user"])

@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", type=Path, metavar="PATH", help="the exported zip, JSON file, or unpacked folder")
-        parser.add_argument("--user", required=True, metavar="NAME", help="owner of the conversations; name or e-mail")
+        parser.add_argument("--user", required=True, metavar="NAME", help="owner of the conversations; name or email")
         parser.add_argument("--space", metavar="NAME", help="space of the conversations; the personal space by default")
 
     def handle(self, *args: Any, **options: Any) -> None:

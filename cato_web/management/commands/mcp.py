@@ -14,9 +14,7 @@ class Command(StoreCommand):
     shares_store = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--user", required=True, metavar="NAME", help="account whose memory is used; name or e-mail"
-        )
+        parser.add_argument("--user", required=True, metavar="NAME", help="account whose memory is used; name or email")
         parser.add_argument("--read-only", action="store_true", help="only tools that search and read")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -47,7 +47,7 @@ class Command(StoreCommand):
             "--sample", type=int, default=100, help=f"number of exchanges, at most {MAX_SAMPLE:,} (100)"
         )
         parser.add_argument("--k", type=int, default=5, help="an exchange counts as found among the first K hits (5)")
-        parser.add_argument("--user", help="use only what this account can read; name or e-mail")
+        parser.add_argument("--user", help="use only what this account can read; name or email")
         parser.add_argument("--strategy", action="append", help="strategy to measure (default: all); can be repeated")
 
     def handle(self, *args: Any, **options: Any) -> None:

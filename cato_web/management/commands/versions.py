@@ -17,7 +17,7 @@ class Command(StoreCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="name of the document, as on the page Documents")
-        parser.add_argument("--user", required=True, help="account that can read it, by name or e-mail")
+        parser.add_argument("--user", required=True, help="account that can read it, by name or email")
         action = parser.add_mutually_exclusive_group()
         action.add_argument("--delete", type=int, metavar="N", help="delete version N")
         action.add_argument("--keep", type=int, metavar="K", help="delete all but the last K versions and the live one")

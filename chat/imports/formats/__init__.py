@@ -81,7 +81,9 @@ def conversations(
         except ExtractionError as error:
             yield Unread(name, str(error), UNREADABLE)
         except DAMAGED as error:
-            why = _("It does not unpack whole (%(error)s); what came before that was read.") % {"error": error}
+            why = _("It cannot be unpacked completely (%(error)s); what came before the damage was read.") % {
+                "error": error
+            }
             yield Unread(name, why, UNREADABLE)
 
 

@@ -56,7 +56,7 @@ def pieces(stream: IO[bytes], *, largest: int = MAX_PIECE_BYTES) -> Iterator[byt
                 level = min(level, depth)
         at = found.start(1) if found else at
     if depth or start >= 0:
-        raise ExtractionError(_("The file breaks off in the middle; what came before that was read."))
+        raise ExtractionError(_("The file is cut off; what came before that was read."))
 
 
 def _too_large(largest: int) -> ExtractionError:

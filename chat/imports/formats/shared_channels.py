@@ -11,7 +11,7 @@ from chat.imports.formats.conversation import UNREADABLE, WITHOUT_MESSAGES, Conv
 from chat.imports.formats.sources import DAMAGED
 from memory.api import ExtractionError
 
-# Returns the name of the account with an e-mail address, "" if there is none.
+# Returns the name of the account with an email address, "" if there is none.
 NameOfAccount = Callable[[str], str]
 
 PRIVATE = gettext_noop("private channels and direct messages")

@@ -86,7 +86,7 @@ class ExportFiles:
             with self._members[path]() as stream:
                 yield stream
         except DAMAGED as error:
-            raise ExtractionError(_("The file does not unpack (%(error)s).") % {"error": error}) from error
+            raise ExtractionError(_("The file cannot be unpacked (%(error)s).") % {"error": error}) from error
 
     @cached_property
     def _members(self) -> dict[str, Callable[[], AbstractContextManager[IO[bytes]]]]:
@@ -127,7 +127,9 @@ def _in_file(name: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
                 with package.open(member) as stream:
                     yield member.filename, stream
     except DAMAGED as error:
-        raise ExtractionError(_("This zip is damaged: it does not unpack (%(error)s).") % {"error": error}) from error
+        raise ExtractionError(
+            _("This zip is damaged: it cannot be unpacked (%(error)s).") % {"error": error}
+        ) from error
 
 
 def _chosen(names: Collection[str]) -> list[str]:

@@ -48,7 +48,7 @@ FORMATS = (
     FileFormat("xlsx", ("xlsx", "xlsm"), gettext_noop("Excel workbook (XLSX)")),
     FileFormat("csv", ("csv", "tsv", "tab"), gettext_noop("Table (CSV, TSV)")),
     FileFormat("epub", ("epub",), gettext_noop("E-book (EPUB)")),
-    FileFormat("email", ("eml",), gettext_noop("E-mail (EML)")),
+    FileFormat("email", ("eml",), gettext_noop("Email (EML)")),
     FileFormat("code", _CODE, gettext_noop("Source code")),
 )
 _HEAD_BYTES = 65_536

@@ -1,4 +1,4 @@
-"""Extract e-mail: sender, recipients, date, subject, message, and the names of attachments."""
+"""Extract email: sender, recipients, date, subject, message, and the names of attachments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(file: BinaryIO, builder: TextBuilder, limits: ExtractionLimits) -> None
     """Add the message in `file`, from its plain text if it has both plain text and HTML."""
     data = file.read()
     if len(_MULTIPART.findall(data)) > _MAX_MULTIPARTS:
-        sentence = gettext_noop("This e-mail has more than %(most)s parts within parts. Save its text and upload that.")
+        sentence = gettext_noop("This email has more than %(most)s parts within parts. Save its text and upload that.")
         raise ExtractionError(sentence, most=_MAX_MULTIPARTS)
     message = message_from_bytes(data, policy=policy.default)
     for name in _HEADERS:

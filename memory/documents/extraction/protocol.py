@@ -22,7 +22,7 @@ _AS_LIST = attrgetter(*(field.name for field in fields(Marker)))
 _PIECE = 65_536
 _BATCH = 1000
 _MAX_LINE_LENGTH = 2_000_000
-_NONSENSE = gettext_noop("This file is damaged: what was read of it makes no sense.")
+_NONSENSE = gettext_noop("This file is damaged: its contents make no sense.")
 
 
 def encode_result(reading: ExtractedText) -> Iterator[bytes]:

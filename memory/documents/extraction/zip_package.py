@@ -39,7 +39,7 @@ def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
             yield package
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise ExtractionError(
-            gettext_noop("This file is damaged: it does not unpack (%(error)s)."), error=str(error)
+            gettext_noop("This file is damaged: it cannot be unpacked (%(error)s)."), error=str(error)
         ) from error
     except KeyError as error:
         raise ExtractionError(gettext_noop("This file is damaged: a part that it refers to is not in it.")) from error

@@ -25,7 +25,7 @@ _MAX_DAYS = 36_500
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """The rule of one source: its days ("" for ever), and what it would forget now ("" without a preview)."""
+    """The rule of one source: its days ("" forever), and what it would forget now ("" without a preview)."""
 
     source: str
     label: str
@@ -92,7 +92,7 @@ def _error_in(text: str) -> str:
     """Return the error in a number of days, "" if it is valid."""
     if not text or 1 <= (parse_number(text) or 0) <= _MAX_DAYS:
         return ""
-    sentence = _("A whole number of days from 1 to %(most)s, or nothing to keep it for ever.")
+    sentence = _("A whole number of days from 1 to %(most)s, or nothing to keep it forever.")
     return sentence % {"most": format_number(_MAX_DAYS)}
 
 
