@@ -382,6 +382,28 @@ def test_deleting_the_last_turns_deletes_whole_branches_that_start_at_them(perso
     assert services.delete_last_turns(thread(person), 1, by=person.id).ids == []
 
 
+def test_a_title_from_the_first_message_is_deleted_with_its_turn(person):
+    first = turn(thread(person, title="The winch is broken", opening_hash="3f"), "The winch is broken")
+    turn(first.thread, "Who repairs it?", parent=first)
+    before = Thread.objects.select_related("space").get(id=first.thread_id)
+    services.delete_last_turns(first.thread, 1, by=person.id)
+    assert Thread.objects.get().title == "The winch is broken"
+
+    services.delete_last_turns(first.thread, 1, by=person.id)
+
+    empty = Thread.objects.get()
+    assert (empty.title, empty.opening_hash) == ("New thread", "")
+    # The model can have been asked for a title before.
+    assert not apply_model_title(before, "Broken winch")
+
+
+@pytest.mark.parametrize(("source", "title"), [("model", "New thread"), ("own", "Broken winch")])
+def test_a_title_of_the_model_is_deleted_with_the_first_turn_and_that_of_a_person_stays(person, source, title):
+    first = turn(thread(person, title="Broken winch", title_source=source))
+    services.delete_last_turns(first.thread, 1, by=person.id)
+    assert Thread.objects.get().title == title
+
+
 def test_the_dialog_says_how_many_turns_of_other_versions_are_deleted_too(person):
     first = turn(thread(person))
     last = turn(first.thread, parent=first)

@@ -18,6 +18,7 @@ from chat.llm.choices import space_model
 from chat.models import ReaderMarks, Thread, ThreadSession, Turn
 from chat.realtime.notifications import active_readers, notify_after_commit, notify_thread_changed
 from chat.threads.locks import ensure_idle, ensure_not_answering, lock_thread
+from chat.threads.titles import reset_title
 from chat.usage.counting import count_before_deletion
 from memory import api as memory
 from memory.api import RecallFilter, Space, batched, clean_text
@@ -153,7 +154,7 @@ def last_turns(thread: Thread, count: int) -> LastTurns:
 def delete_last_turns(thread: Thread, count: int, *, by: uuid.UUID) -> LastTurns:
     """Delete the last `count` turns of the active branch with their versions, and forget their exchanges.
 
-    Raises ThreadBusyError while an answer is in progress.
+    With the first turn, the title that comes from it is deleted, too. Raises ThreadBusyError while an answer is in progress.
     """
     with transaction.atomic():
         locked = lock_thread(thread.id)
@@ -161,8 +162,10 @@ def delete_last_turns(thread: Thread, count: int, *, by: uuid.UUID) -> LastTurns
         last = last_turns(locked, count)
         Thread.objects.filter(id=thread.id).update(head=last.head_id)
         deleted = Turn.objects.filter(id__in=last.deleted_ids)
-        count_before_deletion(deleted)
+        count_before_deletion(deleted, Thread.objects.filter(id=thread.id))
         _delete_turns(deleted, by=by)
+        if last.ids and last.head_id is None:
+            reset_title(locked)
     return last
 
 

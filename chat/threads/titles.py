@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from chat.llm.client import Message
 from chat.models import Thread, Turn
-from chat.realtime.notifications import notify_link_changed
+from chat.realtime.notifications import notify_link_changed, notify_thread_changed
 from memory.api import clean_text, excerpt, without_citations
 
 _MAX_PROMPT_CHARS = 2000  # of the message, and of the answer
@@ -46,3 +47,11 @@ def apply_model_title(thread: Thread, reply: str, *, usage: dict[str, Any] | Non
     if updated:
         notify_link_changed(thread)
     return bool(updated)
+
+
+def reset_title(thread: Thread) -> None:
+    """Give a thread that has lost its first message the title of a new one, unless a person has set it."""
+    Thread.objects.filter(id=thread.id).update(opening_hash="")
+    written = Thread.objects.filter(id=thread.id).exclude(title_source=Thread.TitleSource.USER)
+    written.update(title=_("New thread"), title_source=Thread.TitleSource.FIRST_MESSAGE)
+    notify_thread_changed(thread.id)
