@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from chat import services
 from chat.errors import ConflictError, PermissionDeniedError
-from chat.models import Attachment, Turn
+from chat.models import Attachment, Thread, Turn
 from chat.realtime.sync import missing_updates
 from chat.turns import queue
 from memory.spaces import access as spaces
@@ -138,6 +138,20 @@ def test_a_withdrawn_message_takes_its_files_with_it(busy, person):
 
     assert page.redirect_chain == [(reverse("thread", args=[busy.id]), 302)]
     assert not Attachment.objects.exists()
+
+
+def test_a_withdrawn_first_message_takes_the_title_with_it(person, settings):
+    for _number in range(settings.CATO.chat.concurrent_answers):
+        services.create_thread_with_message(person.id, message="Elsewhere", client_key=uuid.uuid4())
+    first = services.create_thread_with_message(person.id, message="The winch is broken", client_key=uuid.uuid4()).turn
+    later = post(first.thread, person, "Who repairs it?")
+    assert (first.state, first.thread.title) == (State.QUEUED, "The winch is broken")
+
+    services.withdraw_message(later, by=person.id)
+    assert Thread.objects.get(id=first.thread_id).title == "The winch is broken"
+    services.withdraw_message(first, by=person.id)
+
+    assert Thread.objects.get(id=first.thread_id).title == "New thread"
 
 
 def test_a_page_that_was_offline_gets_a_message_it_lacks_in_its_place(busy, person):

@@ -16,6 +16,7 @@ from chat.errors import ConflictError, PermissionDeniedError, UsageLimitError
 from chat.models import Attachment, Thread, Turn
 from chat.realtime.notifications import notify_link_changed
 from chat.threads.locks import lock_person, lock_thread
+from chat.threads.titles import reset_title
 from chat.turns.answer_limit import has_free_answer
 from chat.usage.limits import LIMIT_REACHED, ensure_within_limits
 
@@ -174,4 +175,6 @@ def _withdraw(turn: Turn, *, by: uuid.UUID) -> list[Attachment]:
         Thread.objects.filter(id=thread.id).update(head=row.parent_id)
     attachments = attachments_of([row])
     row.delete()
+    if row.parent_id is None:
+        reset_title(thread)
     return attachments
