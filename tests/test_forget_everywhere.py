@@ -401,6 +401,27 @@ def test_a_title_that_the_model_writes_meanwhile_is_not_set(memory, secret, pers
     assert Thread.objects.get(id=secret.thread_id).title == "Untitled thread"
 
 
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_copied_title_of_the_model_is_replaced_when_the_original_has_another_one_or_is_gone(
+    memory, secret, person, is_deleted
+):
+    apply_model_title(secret.thread, "Xian at 31 euros")
+    (copy,) = services.fork_thread(secret, person_id=person.id).turns.all()
+    if is_deleted:
+        again = services.regenerate(copy, person_id=person.id, client_key=secret.id).posted.turn
+        Turn.objects.filter(id=again.id).update(state="complete", answer="31 euros.")
+        again.refresh_from_db()
+        remembered(again)
+        services.delete_last_turns(secret.thread, 1, by=person.id)
+    else:
+        services.rename_thread(secret.thread, "Suppliers")
+        again = secret
+
+    services.forget_everywhere(person.id, again.exchange_id, is_administrator=False, with_answers=False)
+
+    assert Thread.objects.get(id=copy.thread_id).title == "Untitled thread"
+
+
 def test_a_title_that_a_person_chose_stays(memory, secret, person):
     services.rename_thread(secret.thread, "Suppliers")
     services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=False)
