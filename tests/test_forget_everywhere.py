@@ -207,7 +207,7 @@ def test_answers_are_forgotten_with_it_only_on_request_and_only_those_the_person
     friends = recalled(first, remembered(turn(thread(friend, space=crew), "And?", "Xi'an [1].", author=friend)))
     elsewhere = recalled(first, remembered(turn(thread(other), "What?", "Xi'an [1].")))
     scope = services.find_scope(person.id, first.exchange_id, is_administrator=False)
-    assert (scope.citations, list(scope.answer_ids)) == (2, [own.exchange_id])
+    assert (scope.citations, list(scope.answer_ids)) == (2, [own.id])
 
     Turn.objects.update(endpoint_reason={"message": f"Cannot read {SECRET}"})
     services.forget_everywhere(person.id, first.exchange_id, is_administrator=False, with_answers=True)
@@ -224,11 +224,34 @@ def test_answers_that_recalled_a_statement_from_it_have_used_it(secret, person):
         turn_id=answer.id, exchange_id=based.pk, rank=1, score=1.0, strategy="hybrid", reason="Similar"
     )
     scope = services.find_scope(person.id, secret.exchange_id, is_administrator=False)
-    assert (scope.citations, list(scope.answer_ids)) == (1, [answer.exchange_id])
+    assert (scope.citations, list(scope.answer_ids)) == (1, [answer.id])
 
     services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=True)
     answer.refresh_from_db()
     assert answer.answer == ""
+
+
+def test_answers_that_memory_does_not_have_are_forgotten_with_it(memory, secret, person, client):
+    client.force_login(person)
+    unsaved = recalled(secret, turn(thread(person, is_remembered=False), "Who is cheaper?", "Xi'an: 31 euros [1]."))
+    services.fork_thread(unsaved, person_id=person.id)
+    forgotten = recalled(secret, remembered(turn(thread(person), "How much?", "31 euros [1].")))
+    memory.forget([forgotten.exchange_id], by=person.id)
+    assert "Also forget the 2 answers for which it was recalled" in dialog(client, secret)
+
+    client.post(url(secret), {"answers": "yes"})
+
+    assert set(Turn.objects.values_list("message", "answer")) == {("", "")}
+
+
+def test_it_waits_for_an_answer_in_progress_that_is_to_be_forgotten_too(memory, secret, person):
+    running = recalled(secret, turn(thread(person), "Who is cheaper?", "Xi'an", state="answering"))
+    with pytest.raises(ThreadBusyError):
+        services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=True)
+    assert Turn.objects.get(id=secret.id).message == SECRET
+
+    services.forget_everywhere(person.id, secret.exchange_id, is_administrator=False, with_answers=False)
+    assert Turn.objects.get(id=running.id).message == "Who is cheaper?"
 
 
 def test_an_answer_is_no_longer_based_on_what_was_forgotten(memory, secret, person, client):

@@ -43,8 +43,8 @@ class ThreadExports:
 class ForgettingScope:
     """The consequences of forgetting an exchange everywhere, as far as the person may know and forget it.
 
-    `turns` are those with its message, `exchange_ids` their exchanges, `answer_ids` the exchanges of the answers for which
-    these were recalled. `is_complete` is False if not all uses were examined.
+    `turns` are those with its message, `exchange_ids` their exchanges, `answer_ids` the turns with the answers for which
+    these were recalled, also if memory does not have them. `is_complete` is False if not all uses were examined.
     """
 
     turn: Turn
@@ -93,7 +93,6 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
         Turn.objects.filter(id__in=numbers, thread__in=access.readable_threads(person_id)).select_related("thread")
     )
     own = [t for t in using if is_administrator or person_id in (t.author_id, t.thread.owner_id)]
-    answer_ids = {t.exchange_id for t in own if t.exchange_id is not None}
     return ForgettingScope(
         turn=turn,
         turns=turns,
@@ -101,7 +100,7 @@ def find_scope(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator
         passages=memory.count_vectors(exchange_ids),
         statements=len(statement_ids),
         citations=sum(len(numbers[t.id] & numbers_in_text(t.answer)) for t in using),
-        answer_ids=sorted(answer_ids - memory.forgotten_ids(answer_ids)),
+        answer_ids=sorted(t.id for t in own if t.message or t.answer),
         exports=_exports_of(turn, person_id),
         is_complete=len(uses) <= _MAX_USES,
     )
@@ -117,16 +116,21 @@ def forget_everywhere(
     as `find_scope` does, and ThreadBusyError while one of these turns is being answered.
     """
     scope = find_scope(person_id, exchange_id, is_administrator=is_administrator)
-    ids = [*scope.exchange_ids, *(scope.answer_ids if with_answers else ())]
+    answers = Turn.objects.filter(id__in=scope.answer_ids if with_answers else ())
+    # A copy of a turn without an exchange names the turn instead.
+    copied = {
+        *scope.exchange_ids,
+        *filter(None, (id for row in answers.values_list("id", "exchange_id") for id in row)),
+    }
     turns = Turn.objects.filter(
-        Q(id__in=scope.turns.values("id")) | Q(exchange_id__in=ids) | Q(copied_exchange_id__in=ids)
+        Q(id__in=scope.turns.values("id")) | Q(id__in=answers.values("id")) | Q(copied_exchange_id__in=copied)
     )
     threads = [lock_thread(id) for id in sorted(set(turns.values_list("thread_id", flat=True)))]
     found = list(turns)
     if any(turn.is_running or turn.state == Turn.State.QUEUED for turn in found):
         raise ThreadBusyError
     # A copy of an answer that ended early can have been tried again, and has an exchange of its own then.
-    ids = sorted({*ids, *(turn.exchange_id for turn in found if turn.exchange_id is not None)})
+    ids = sorted({*scope.exchange_ids, *(turn.exchange_id for turn in found if turn.exchange_id is not None)})
     passages = memory.count_vectors(ids)
     memory.forget(ids, by=person_id)
     _delete_titles(threads, found)
