@@ -126,6 +126,26 @@ def test_an_exchange_forgotten_while_it_is_embedded_leaves_no_vector(memory, per
     assert store.existing_ids(collection, vectors.all_vector_ids(one.id, one.version)) == set()
 
 
+@pytest.mark.parametrize("is_forgotten", [True, False])
+def test_an_embedding_that_takes_longer_than_its_lease_is_not_cached_for_a_text_that_is_gone(
+    memory, person, monkeypatch, is_forgotten
+):
+    one = exchange(person, "The safe combination is 12-34-56.")
+    real = cache.store_documents
+
+    def erase_in_the_middle(*args: object) -> None:
+        EmbeddingJob.objects.update(locked_until=timezone.now())
+        if is_forgotten:
+            memory.forget([one.id], by=person.id)
+            assert memory.erase_forgotten() == 1
+        real(*args)
+
+    monkeypatch.setattr(cache, "store_documents", erase_in_the_middle)
+    memory.index_pending()
+
+    assert CachedEmbedding.objects.exists() is not is_forgotten
+
+
 def test_a_vector_that_cannot_be_deleted_then_does_not_stop_the_others_and_is_removed_later(
     memory, person, monkeypatch
 ):

@@ -84,6 +84,8 @@ def _index_batch(rows: list[EmbeddingJob], collection: Collection) -> int:
         vectors = _get_vectors(rows[0].generation, [row.exchange for row in rows])
         _delete_outdated_vectors(rows, collection)
         owned = _record_collection(rows, collection)
+        # The texts of the others can have been erased or changed before their vectors were cached.
+        cache.delete_unreferenced([row.exchange.content_hash for row in rows if row.pk not in owned])
         ids, flat_vectors, fields = [], [], []
         for row, parts in zip(rows, vectors, strict=True):
             if row.pk not in owned:
