@@ -105,6 +105,7 @@ def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(m
         answer="Thirty-one, as I said.",
         reasoning="So it was thirty-one.",
         tool_messages=[{"role": "tool", "tool_call_id": "a", "content": "31 euros"}],
+        generation_options={"stop": ["31 euros"], "response_format": {"type": "json_object"}},
     )
     again.refresh_from_db()
     remembered(again)
@@ -114,7 +115,7 @@ def test_the_text_is_deleted_in_the_thread_its_copies_and_regenerated_versions(m
     target = client.post(url(again)).headers["location"]
 
     assert set(Turn.objects.values_list("message", "answer", "reasoning")) == {("", "", "")}
-    assert [*Turn.objects.exclude(tool_messages=[])] == []
+    assert [*Turn.objects.exclude(tool_messages=[], generation_options={})] == []
     assert not Exchange.objects.filter(forgotten_at=None).exists()
     assert not Attachment.objects.exists()
     assert set(Thread.objects.values_list("title", flat=True)) == {"Untitled thread"}

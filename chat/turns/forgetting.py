@@ -194,7 +194,7 @@ def _delete_titles(threads: Iterable[Thread], turns: Iterable[Turn]) -> None:
 
 
 def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
-    """Delete what was written, attached, answered and recalled in these turns.
+    """Delete what was written, attached, requested, answered and recalled in these turns.
 
     The turns stay, as the history of their threads.
     """
@@ -209,6 +209,7 @@ def _delete_texts(turns: Sequence[Turn], *, by: uuid.UUID) -> None:
         message="",
         answer="",
         reasoning="",
+        generation_options={},
         tool_messages=[],
         memory_searches=[],
         tool_uses=[],
