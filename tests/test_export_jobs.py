@@ -358,6 +358,27 @@ def test_the_next_sweep_deletes_an_archive_with_something_that_was_forgotten(mem
 # Recovery
 
 
+def test_what_is_forgotten_between_the_last_comparison_and_the_end_is_found_by_the_next_sweep(
+    memory, person, page, folder, monkeypatch
+):
+    one = exchange(person, "The safe combination is 12-34-56.")
+    page.post(PAGE)
+    compare = worker.is_unchanged
+
+    def forget_after_comparison(*args: Any) -> bool:
+        is_unchanged = compare(*args)
+        memory.forget([one.id], by=person.id)
+        return is_unchanged
+
+    monkeypatch.setattr(worker, "is_unchanged", forget_after_comparison)
+    assert run_exports() == 1
+
+    exports.check_after_forgetting()
+
+    assert ExportJob.objects.get().is_outdated
+    assert not [*folder.iterdir()]
+
+
 def test_a_killed_worker_leaves_nothing_and_another_begins_again(memory, person, page, folder, monkeypatch):
     requested(page)
 

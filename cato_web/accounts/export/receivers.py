@@ -13,5 +13,5 @@ from memory.api import signals
 @receiver(signals.exchanges_forgotten)
 @receiver(signals.documents_deleted)
 def on_forgotten(**kwargs: Any) -> None:
-    """Have the next sweep check all archives; most often there is none."""
-    ExportJob.objects.exclude(file="").update(is_check_due=True)
+    """Have the next sweep check all archives, also those that are being written; most often there is none."""
+    ExportJob.objects.update(is_check_due=True)
