@@ -137,6 +137,21 @@ def test_a_forgotten_passage_stays_out_of_later_and_restored_versions(memory, pe
     assert restored.chunks.filter(exchange__forgotten_at=None).count() == restored.total_chunks - count
 
 
+def test_the_heading_over_a_forgotten_passage_is_cleared_and_not_stored_again(memory, person):
+    page = "<h1>Layoff plan</h1><p>" + "Boats sail out. " * 80 + "</p><h1>Buoys</h1><p>" + "x y z. " * 150 + "</p>"
+    kept = document(person, "kept.html", page)
+    buoys = document(person, "buoys.html", page)
+    under = Chunk.objects.filter(location="Layoff plan")
+    assert under.filter(version=buoys.live_version).exists()
+
+    memory.forget([chunk.exchange_id for chunk in under.filter(version=buoys.live_version)], by=person.id)
+    assert set(under.values_list("version", flat=True)) == {kept.live_version_id}
+    later = document(person, "buoys.html", f"{page}<p>Green.</p>").live_version
+
+    assert later.chunks.filter(location="Buoys").exists()
+    assert set(under.values_list("version", flat=True)) == {kept.live_version_id}
+
+
 def test_the_title_of_a_replaced_version_is_cleared_with_its_file(memory, person):
     first = document(person, "buoys.html", PAGE.format("red")).live_version
     document(person, "buoys.html", PAGE.format("green"))

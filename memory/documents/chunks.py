@@ -166,7 +166,8 @@ def _write(lease: Lease[DocumentVersion], chunks: list[_NewChunk], reusable: Reu
                 start=chunk.span.start,
                 end=chunk.span.end,
                 separator=chunk.separator,
-                location=chunk.location,
+                # A heading can say what the text under it said, and often begins it.
+                location="" if chunk.index in forgotten else chunk.location,
                 page=chunk.page,
             )
             for chunk in chunks

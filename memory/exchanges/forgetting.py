@@ -127,9 +127,14 @@ def _forget_batch(
 
 
 def _mark_passages(exchanges: Sequence[Exchange]) -> None:
-    """Let chunks that are forgotten separately be recognised in the versions of their documents that are read later."""
+    """Let chunks that are forgotten separately be recognised in the versions of their documents that are read later.
+
+    The heading over them is deleted.
+    """
     chunks = Chunk.objects.filter(exchange__in=[exchange.pk for exchange in exchanges])
     documents = dict(chunks.values_list("exchange_id", "version__document_id"))
+    if documents:
+        chunks.update(location="")
     for exchange in exchanges:
         if exchange.pk in documents:
             # The erasure needs the hash of the text for its cached embeddings.
