@@ -231,6 +231,14 @@ def test_forgotten_and_deleted_data_is_omitted(memory, alice):
     assert "The cellar is damp." in found
 
 
+@pytest.mark.parametrize(("source", "is_omitted"), [("model", True), ("own", False)])
+def test_the_title_that_the_model_made_of_a_forgotten_message_is_omitted(memory, alice, source, is_omitted):
+    one = remembered_turn(alice, thread(alice, title="Code of the safe", title_source=source), "It is 12-34-56.")
+    memory.forget([one.exchange_id], by=alice.pk)
+
+    assert ("Code of the safe" not in all_text(exported_archive(alice))) is is_omitted
+
+
 def test_other_branches_are_in_the_file_of_the_thread(memory, alice):
     talk = thread(alice)
     turn(talk, "First try", is_on_active_branch=False)

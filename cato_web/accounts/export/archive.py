@@ -184,11 +184,12 @@ def _counted(rows: Iterable[M], progress: ProgressCallback) -> Iterator[M]:
 
 
 def _title(thread: Thread) -> str:
-    """Return the thread's title, unless it is the beginning of a forgotten message."""
+    """Return the thread's title, unless it is the beginning of a forgotten message, or what the model made of it."""
     first_turns = thread.turns.filter(parent=None)
     remembered = {turn.pk for turn in _unforgotten(first_turns)}
-    forgotten_titles = (excerpt(turn.message, 80) for turn in first_turns if turn.pk not in remembered)
-    return _("Forgotten") if thread.title in forgotten_titles else thread.title
+    forgotten_titles = [excerpt(turn.message, 80) for turn in first_turns if turn.pk not in remembered]
+    is_from_model = thread.title_source == Thread.TitleSource.MODEL and bool(forgotten_titles)
+    return _("Forgotten") if is_from_model or thread.title in forgotten_titles else thread.title
 
 
 def _unforgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
