@@ -64,6 +64,11 @@ def test_density_is_chosen_like_the_theme_and_applies_to_every_page(alice):
     assert page.post("/settings", choices(alice, density="tiny")).status_code == 422
 
 
+def test_the_choice_of_the_servers_default_names_it_as_the_other_choices_are_named(alice):
+    shown = signed_in(alice).get("/settings").content.decode()
+    assert "Server default (Collapsed)" in shown
+
+
 def test_saving_preferences_changes_nothing_else_of_an_account_that_changes_meanwhile(alice, monkeypatch):
     alice.role = User.Role.ADMINISTRATOR
     alice.save()

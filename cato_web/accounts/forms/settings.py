@@ -34,7 +34,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's cl
         super().__init__(*args, **kwargs)
         self.choices = choices
         self._set_model_choices(self.instance.default_model)
-        mode = settings.CATO.vector_store.context_mode
+        mode = User.ContextMode(settings.CATO.vector_store.context_mode).label
         cast(forms.ChoiceField, self.fields["context_mode"]).choices = [
             ("", _("Server default (%(mode)s)") % {"mode": mode}),
             *User.ContextMode.choices,
