@@ -34,7 +34,7 @@ def set_limit(
         raise InvalidInputError(_("There is no such person, group or token."))
     limits.set_limit(target, target_id, unit=unit, soft=soft, hard=hard)
     amounts = "removed" if is_removed else f"notice {soft}, limit {hard} {unit}"
-    _record(by, f"the usage limit of {target} {target_id or ''}: {amounts}")
+    _record(by, f"the usage limit of {f'{target} {target_id}' if target_id else target}: {amounts}")
 
 
 @transaction.atomic
