@@ -85,3 +85,15 @@ def test_a_long_name_and_description_of_a_project_fit_into_every_window(alice, v
         for path in paths:
             page.goto(path)
             assert overflowing(page) == []
+
+
+def test_archived_projects_stand_apart_from_the_form(alice, visit):
+    page = visit(alice, "/projects")
+    page.get_by_label("Name", exact=True).fill("Inner fjord")
+    page.get_by_role("button", name="Create").press("Enter")
+    page.get_by_role("button", name="Archive", exact=True).press("Enter")
+    expect(page.get_by_text("nothing can be added").first).to_be_visible()
+    page.goto("/projects")
+    button = page.get_by_role("button", name="Create").bounding_box()
+    heading = page.get_by_role("heading", name="Archived projects").bounding_box()
+    assert heading["y"] - button["y"] - button["height"] >= 24
