@@ -97,3 +97,16 @@ def test_archived_projects_stand_apart_from_the_form(alice, visit):
     button = page.get_by_role("button", name="Create").bounding_box()
     heading = page.get_by_role("heading", name="Archived projects").bounding_box()
     assert heading["y"] - button["y"] - button["height"] >= 24
+
+
+def test_long_names_of_spaces_leave_what_follows_them_on_one_line(alice, visit):
+    page = visit(alice, "/projects", viewport={"width": 390, "height": 800})
+    page.get_by_label("Name", exact=True).fill("Irrigation of greenhouses and telecommunications")
+    page.get_by_role("button", name="Create").press("Enter")
+    page.locator("main").get_by_role("link", name="New thread").press("Enter")
+    thread = begin_thread(page, "The valves are closed.")
+    wait_for_answer(page)
+    page.goto(f"{thread}/move")
+    lines = page.get_by_text("where it is now").evaluate("node => node.getClientRects().length")
+    height = page.get_by_text("where it is now").bounding_box()["height"]
+    assert (lines, height <= 24) == (1, True)
