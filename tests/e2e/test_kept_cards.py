@@ -26,3 +26,15 @@ def test_a_card_appears_in_open_pages_and_stays_after_a_reload(cato, administrat
     other.reload()
     expect(page.locator(".card--kept")).to_have_count(2)
     expect(other.locator(".card--kept")).to_have_count(1)
+
+
+def test_a_long_name_leaves_the_command_of_a_card_on_one_line(cato, administrator, visit):
+    captain = cato.join(administrator, "Captain Sebastian Grosshans-Muehlenbrueck")
+    thread = captain.send_message("Hello")
+    page = visit(captain, f"/t/{thread}", viewport={"width": 390, "height": 800})
+    wait_for_answer(page)
+    send_message(page, "/vadd The mast is oiled in June.")
+    card = page.locator(".card--kept")
+    expect(card).to_contain_text("The mast is oiled in June.")
+    assert card.locator("code").first.bounding_box()["height"] <= 30
+    assert card.locator(".card__header").evaluate("node => node.scrollWidth <= node.clientWidth")
