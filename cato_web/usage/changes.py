@@ -33,7 +33,7 @@ def set_limit(
     if rows is not None and not is_removed and not rows.filter(pk=target_id).exists():
         raise InvalidInputError(_("There is no such person, group or token."))
     limits.set_limit(target, target_id, unit=unit, soft=soft, hard=hard)
-    amounts = "removed" if is_removed else f"notice {soft}, limit {hard} {unit}"
+    amounts = "removed" if is_removed else f"{_listed(notice=soft, limit=hard)} {unit}"
     _record(by, f"the usage limit of {f'{target} {target_id}' if target_id else target}: {amounts}")
 
 
@@ -43,7 +43,7 @@ def set_price(
 ) -> None:
     """Set the price of a model. Raises InvalidInputError."""
     prices.set_price(model, input_price=input_price, output_price=output_price, cached_price=cached_price)
-    _record(by, f"the price of {model}: {input_price}, cached {cached_price}, output {output_price}")
+    _record(by, f"the price of {model}: {_listed(input=input_price, cached=cached_price, output=output_price)}")
 
 
 @transaction.atomic
@@ -58,6 +58,11 @@ def set_currency(name: str, *, by: User) -> None:
     """Set the currency of all prices."""
     prices.set_currency(name)
     _record(by, f"the currency of prices: {name}")
+
+
+def _listed(**amounts: Decimal | None) -> str:
+    """Return the amounts that are set, each after its name."""
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items() if amount is not None)
 
 
 def _record(by: User, target: str) -> None:
