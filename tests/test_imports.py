@@ -18,8 +18,9 @@ from chat.imports import importer, pictures
 from chat.imports.formats import conversations
 from chat.imports.formats.conversation import Unread
 from chat.imports.formats.pieces import pieces
-from chat.imports.importer import ImportReport, import_conversations
+from chat.imports.importer import import_conversations
 from chat.imports.pictures import PictureImport
+from chat.imports.report import ImportReport
 from chat.models import Attachment, ReaderMarks, SavedPrompt, Thread, ThreadSession, Turn
 from chat.threads.lifecycle import delete_thread, move_thread, purge_deleted
 from chat.turns.branches import switch_branch

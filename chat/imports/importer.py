@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +26,6 @@ from chat.imports.formats import PROVIDERS, cato, conversations
 from chat.imports.formats.archive import ArchivedAttachment, ArchivedPart
 from chat.imports.formats.conversation import (
     FORGOTTEN,
-    MEDIA,
     REFUSED,
     UNASKED,
     UNKNOWN,
@@ -42,6 +40,7 @@ from chat.imports.formats.shared_channels import NameOfAccount
 from chat.imports.formats.sources import ExportFiles
 from chat.imports.known_parts import with_known_ids
 from chat.imports.pictures import PictureImport
+from chat.imports.report import ImportReport
 from chat.imports.turns import DatedPair, save_batch
 from chat.models import Thread, Turn
 from memory import api as memory
@@ -60,40 +59,7 @@ from memory.api import (
 
 _BATCH_SIZE = 50
 _LOOKUP_BATCH_SIZE = 500  # databases limit the number of values in a query
-_MAX_SKIPPED = 1000
 _NAMESPACE = uuid.UUID("9d3f6c1e-52a7-5c0b-9a54-6c9f0b7d1a42")
-
-
-@dataclass(slots=True)
-class ImportReport:
-    """The result of an import.
-
-    `found` counts items: conversations, projects, memories and what could not be read. Each is one of `imported`, with
-    something new, `already_there`, without, or `not_imported`, by the reason. `skipped` has title and reason of the first
-    1000 of `skipped_count` items that were not, or not completely, imported; `left_out` counts parts of conversations.
-    """
-
-    found: int = 0
-    imported: int = 0
-    already_there: int = 0
-    turns: int = 0
-    skipped_count: int = 0
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    not_imported: Counter[str] = field(default_factory=Counter)
-
-    def skip(self, title: str, why: str, kind: str = "") -> None:
-        """Count an item that was not completely imported, or with a `kind` of reason not at all."""
-        self.skipped_count += 1
-        if kind:
-            self.not_imported[kind] += 1
-        if len(self.skipped) < _MAX_SKIPPED:
-            self.skipped.append((title, why))
-
-    def find_media(self, count: int) -> None:
-        """Count images and files no longer as left out: they were found in the export."""
-        if count:
-            self.left_out[MEDIA] = max(0, self.left_out[MEDIA] - count)
 
 
 def import_conversations(

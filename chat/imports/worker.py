@@ -14,7 +14,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.imports.formats import count_conversations
-from chat.imports.importer import ImportReport, import_conversations
+from chat.imports.importer import import_conversations
+from chat.imports.report import ImportReport
 from chat.models import ImportJob
 from memory import api as memory
 from memory.api import ExtractionError, InvalidInputError, Job, Lease, LeaseLostError, NotFoundError, Space, jobs

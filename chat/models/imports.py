@@ -21,7 +21,7 @@ def place_of_import(row: ImportJob, name: str) -> str:
 class ImportJob(Job):
     """An import of a file of conversations, with its progress and counts.
 
-    The file is deleted when the import ends. The counts are those of `chat.imports.importer.ImportReport`.
+    The file is deleted when the import ends. The counts are those of `chat.imports.report.ImportReport`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from cato_web.cli.actions import resolve_space
 from cato_web.management.store_command import ProgressBars, find_user
 from chat.imports.formats import PROVIDERS, count_conversations
-from chat.imports.importer import ImportReport, import_conversations
+from chat.imports.importer import import_conversations
+from chat.imports.report import ImportReport
 from memory.api import CatoError
 
 
