@@ -64,7 +64,7 @@
     dialog.classList.toggle("dialog--menu", link.dataset.dialog === "menu");
     if (!dialog.open) dialog.showModal();
     if (link.dataset.dialog === "menu") place(link);
-    dialog.ariaLabel = (body.querySelector("h2")?.textContent ?? link.ariaLabel ?? link.textContent).trim();
+    dialog.ariaLabel = (body.querySelector("h1")?.textContent ?? link.ariaLabel ?? link.textContent).trim();
     // What is written comes first, but nothing dangerous does.
     const field = !body.querySelector(".button--danger") && body.querySelector("input[type=text], textarea");
     (field || body.querySelector("[data-close]") || body.querySelector("a, button"))?.focus();
