@@ -36,7 +36,7 @@ def store_attachment(file: File[bytes], *, owner_id: uuid.UUID) -> Attachment:
 
 
 def read_attachment(file: File[bytes], *, owner_id: uuid.UUID, attachment_id: uuid.UUID | None = None) -> Attachment:
-    """Return an attachment that is not saved yet, of a document with its text, which a scan lacks. None as its id: a new one.
+    """Return an unsaved attachment, of a document with its text, if it has any. Without an id, it gets a new one.
 
     Extracting a text can take long, so it is not done in a transaction. Raises a CatoError like `store_attachment`.
     """

@@ -52,6 +52,6 @@ def apply_model_title(thread: Thread, reply: str, *, usage: dict[str, Any] | Non
 def reset_title(thread: Thread) -> None:
     """Give a thread that has lost its first message the title of a new one, unless a person has set it."""
     Thread.objects.filter(id=thread.id).update(opening_hash="")
-    written = Thread.objects.filter(id=thread.id).exclude(title_source=Thread.TitleSource.USER)
-    written.update(title=_("New thread"), title_source=Thread.TitleSource.FIRST_MESSAGE)
+    derived = Thread.objects.filter(id=thread.id).exclude(title_source=Thread.TitleSource.USER)
+    derived.update(title=_("New thread"), title_source=Thread.TitleSource.FIRST_MESSAGE)
     notify_thread_changed(thread.id)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from django.apps import apps
 from django.conf import settings
@@ -116,14 +117,12 @@ def forget_everywhere(
     as `find_scope` does, and ThreadBusyError while one of these turns is being answered.
     """
     scope = find_scope(person_id, exchange_id, is_administrator=is_administrator)
-    answers = Turn.objects.filter(id__in=scope.answer_ids if with_answers else ())
+    answer_ids = scope.answer_ids if with_answers else ()
+    answers = Turn.objects.filter(id__in=answer_ids).values_list("id", "exchange_id")
     # A copy of a turn without an exchange names the turn instead.
-    copied = {
-        *scope.exchange_ids,
-        *filter(None, (id for row in answers.values_list("id", "exchange_id") for id in row)),
-    }
+    copied_ids = {*scope.exchange_ids, *chain.from_iterable(answers)} - {None}
     turns = Turn.objects.filter(
-        Q(id__in=scope.turns.values("id")) | Q(id__in=answers.values("id")) | Q(copied_exchange_id__in=copied)
+        Q(id__in=scope.turns.values("id")) | Q(id__in=answer_ids) | Q(copied_exchange_id__in=copied_ids)
     )
     threads = [lock_thread(id) for id in sorted(set(turns.values_list("thread_id", flat=True)))]
     found = list(turns)
